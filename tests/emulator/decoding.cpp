@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "child.hpp"
 #include "client.hpp"
 #include "driver/exported.hpp"
+#include "driver/listed_functions.hpp"
 
 using client::Device;
 using client::Library;
@@ -62,6 +63,21 @@ TEST_CASE("of several versions the highest that is not above the request is take
     resolve("cuCtxCreate", 12050, &current);
     CHECK(old == shared().symbol("cuCtxCreate_v2"));
     CHECK(current == shared().symbol("cuCtxCreate_v4"));
+}
+
+TEST_CASE("every listed function is found") {
+    const auto check = [](const auto& names) {
+        for (const std::string_view name : names) {
+            CAPTURE(name);
+            void* function = nullptr;
+#if CUDA_VERSION < 13020
+            if (name == "cuKernelGetParamCount") continue;
+#endif
+            CHECK(resolve(std::string(name).c_str(), 99000, &function) == CU_GET_PROC_ADDRESS_SUCCESS);
+        }
+    };
+    check(emulated::driver::functions_of_bascule);
+    check(emulated::driver::functions_for_other_clients);
 }
 
 TEST_CASE("an unknown name is not found") {

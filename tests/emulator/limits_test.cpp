@@ -6,7 +6,7 @@
 
 #include "client.hpp"
 #include "program/code.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "ptx_device.hpp"
 
 using namespace emulated::program;

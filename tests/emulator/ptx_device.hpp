@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "machine/grids/launch.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 
 namespace testing {
 

@@ -34,7 +34,7 @@ REFUSED_FORMS = [
 
 OPENING = """# What the emulated device does not run
 
-Written by tests/emulator/unsupported.py from the operation table (program/table/operations.cpp), and tested against it:
+Written by tests/emulator/unsupported.py from the operation table (program/table/rows.hpp), and tested against it:
 do not edit this page.
 
 A kernel is refused before its first launch if it uses an instruction listed here as refused, or a type or modifier that

@@ -6,7 +6,7 @@
 
 #include "machine/registry.hpp"
 #include "program/code.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "program/code.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace emulated::program;

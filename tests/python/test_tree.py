@@ -54,6 +54,36 @@ def test_a_breach_is_noticed(tmp_path, monkeypatch, check, path, content):
     assert any(path in finding or "notes.txt" in finding for finding in getattr(check_tree, check)())
 
 
+@pytest.mark.parametrize("line", ["if (operation == Operation::rem) {}", "return a >= Operation::rem;"])
+def test_code_that_knows_an_instruction_is_noticed(tmp_path, monkeypatch, line):
+    for path, content in {
+        check_tree.OPERATIONS: 'OPERATION(rem, by_lane, letters) FORM("rem", rem, "DAA", integers)',
+        f"{check_tree.EMULATOR}/handlers/a.cpp": "r.add(Operation::rem, rem);",
+        f"{check_tree.EMULATOR}/program/a.cpp": line,
+    }.items():
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content + "\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    monkeypatch.setattr(check_tree, "ROOT", tmp_path)
+    findings = list(check_tree.an_instruction_is_a_row_and_a_handler())
+    assert findings
+    assert all("program/a.cpp:1" in finding for finding in findings)
+
+
+def test_two_files_of_the_emulated_device_of_one_name_are_noticed(tmp_path, monkeypatch):
+    for folder in ("ptx", "program"):
+        file = tmp_path / check_tree.EMULATOR / folder / "module.hpp"
+        file.parent.mkdir(parents=True)
+        file.write_text("#pragma once\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    monkeypatch.setattr(check_tree, "ROOT", tmp_path)
+    (finding,) = check_tree.emulator_files_have_names_of_their_own()
+    assert "program/module.hpp has this name too" in finding
+
+
 def test_a_folder_that_is_too_full_is_noticed(tmp_path, monkeypatch):
     for number in range(check_tree.MOST_FILES + 1):
         file = tmp_path / f"jit/text/part{number}.hpp"

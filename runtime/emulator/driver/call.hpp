@@ -43,32 +43,16 @@ inline CUresult device_state(CUdevice device) noexcept {
     return Process::get().is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/// Stores `report`, which says why the call fails, and returns `code`.
-inline CUresult refuse(CUresult code, std::string report) {
+/// Stores `report`, which says why the call fails, and throws `code`.
+[[noreturn]] inline void refuse(CUresult code, std::string report) {
     Process::get().set_report(std::move(report));
-    return code;
+    throw Failed{code};
 }
 template <class First, class... Others>
-CUresult refuse(CUresult code, fmt::format_string<First, Others...> report, First&& first,
-                Others&&... others) {
-    return refuse(code, fmt::format(report, std::forward<First>(first), std::forward<Others>(others)...));
+[[noreturn]] void refuse(CUresult code, fmt::format_string<First, Others...> report, First&& first,
+                         Others&&... others) {
+    refuse(code, fmt::format(report, std::forward<First>(first), std::forward<Others>(others)...));
 }
-
-#define EMULATED_REQUIRE(condition, code) \
-    do {                                  \
-        if (!(condition)) return code;    \
-    } while (false)
-
-#define EMULATED_CHECK(expression)                 \
-    do {                                           \
-        const CUresult state_ = (expression);      \
-        if (state_ != CUDA_SUCCESS) return state_; \
-    } while (false)
-
-/// Looks up the object of a handle. Returns CUDA_ERROR_INVALID_HANDLE from the calling function if there is none.
-#define EMULATED_FIND(found, expression) \
-    const auto found = expression;       \
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE)
 
 /// Returns the table row whose `key` equals `wanted`, a value that the client passed; null if there is none. Compares
 /// integers, because reading an out-of-range value as an enum is undefined behaviour.
@@ -84,6 +68,21 @@ template <class T>
 std::shared_ptr<T> find_object(const void* handle) {
     return Process::get().handles().find<T>(handle);
 }
+/// The same; throws CUDA_ERROR_INVALID_HANDLE instead.
+template <class T>
+std::shared_ptr<T> object_of(const void* handle) {
+    auto found = find_object<T>(handle);
+    require(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return found;
+}
+
+/// Removes the handle of an object and returns the object. Throws CUDA_ERROR_INVALID_HANDLE if there is none.
+template <class T>
+std::shared_ptr<T> remove(const void* handle) {
+    auto found = Process::get().handles().remove<T>(handle);
+    require(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return found;
+}
 
 /// Registers a new object and returns its handle.
 template <class Handle, class T>
@@ -91,18 +90,19 @@ Handle new_handle(std::shared_ptr<T> object) {
     return reinterpret_cast<Handle>(Process::get().handles().add(std::move(object)));
 }
 
-/// Writes the single result of a query and returns CUDA_SUCCESS.
+/// Writes the single result of a query.
 template <class T>
-CUresult answer(T* out, std::type_identity_t<T> value) {
-    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+void answer(T* out, std::type_identity_t<T> value) {
+    require(out != nullptr);
     *out = value;
-    return CUDA_SUCCESS;
 }
 
-/// Looks up a stream handle. Returns from the calling function if the stream or its context cannot be used.
-#define EMULATED_STREAM(target, handle) \
-    const StreamTarget target(handle);  \
-    EMULATED_CHECK(target.state)
+/// Looks up a stream handle. Throws if the stream or its context cannot be used.
+inline StreamTarget find_stream(CUstream handle) {
+    StreamTarget target(handle);
+    check(target.state);
+    return target;
+}
 
 namespace detail {
 inline std::atomic<std::uint64_t> implicit_synchronizations{0};

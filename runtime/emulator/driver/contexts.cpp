@@ -1,5 +1,5 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/memory_pool.hpp"
 
 namespace emulated::driver {
@@ -25,74 +25,67 @@ const Limit* default_limit(CUlimit which) noexcept { return find_row(default_lim
 }  // namespace
 
 EMULATED_API(cuDevicePrimaryCtxRetain, 7000, CUcontext* context, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    check(device_state(device));
+    require(context != nullptr);
+    require(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
     Context& primary = Process::get().primary(device);
     if (primary.references.fetch_add(1) == 0) {
         primary.alive = true;
         trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuDevicePrimaryCtxRetain");
     }
     *context = to(&primary);
-    return CUDA_SUCCESS;
 }
 
 /// The last release destroys what the context holds; a later retain gives the same handle, empty.
 EMULATED_API(cuDevicePrimaryCtxRelease, 11000, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     Context& primary = Process::get().primary(device);
-    EMULATED_REQUIRE(primary.references.load() > 0, CUDA_ERROR_INVALID_CONTEXT);
-    if (primary.references.fetch_sub(1) > 1) return CUDA_SUCCESS;
+    require(primary.references.load() > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (primary.references.fetch_sub(1) > 1) return;
     Process::get().destroy_context(primary);
     primary.alive = false;
     trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuDevicePrimaryCtxRelease");
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuDevicePrimaryCtxReset, 11000, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     Process::get().destroy_context(Process::get().primary(device));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuDevicePrimaryCtxSetFlags, 11000, CUdevice device, unsigned int flags) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     Process::get().primary(device).flags = flags;
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuDevicePrimaryCtxGetState, 7000, CUdevice device, unsigned int* flags, int* active) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     *flags = Process::get().primary(device).flags;
     *active = Process::get().primary(device).alive ? 1 : 0;
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuCtxCreate, 12050, CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
              CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
+    check(device_state(device));
+    require(context != nullptr);
     const bool plain = parameters == nullptr ||
                        (parameters->execAffinityParams == nullptr && parameters->cigParams == nullptr);
-    EMULATED_REQUIRE(plain, CUDA_ERROR_NOT_SUPPORTED);
-    EMULATED_REQUIRE(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    require(plain, CUDA_ERROR_NOT_SUPPORTED);
+    require(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
     Context& made = Process::get().create_context(device);
     made.flags = flags;
-    EMULATED_REQUIRE(context_stack().push(&made), out_of_memory());
+    if (!context_stack().push(&made)) throw Failed{out_of_memory()};
     *context = to(&made);
     trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuCtxCreate");
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuCtxDestroy, 4000, CUcontext handle) {
     Context* context = find_context(handle);
-    EMULATED_REQUIRE(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
+    require(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
     Process::get().destroy_context(*context);
     context->alive = false;
     // The context may still be current in other threads. Their calls then return CUDA_ERROR_CONTEXT_IS_DESTROYED.
     if (current_context() == context) context_stack().pop();
     trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuCtxDestroy");
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuCtxGetCurrent, 4000, CUcontext* context) {
@@ -100,29 +93,27 @@ EMULATED_DRIVER_API(cuCtxGetCurrent, 4000, CUcontext* context) {
 }
 
 EMULATED_DRIVER_API(cuCtxSetCurrent, 4000, CUcontext context) {
-    if (context != nullptr && context == to(current_context())) return CUDA_SUCCESS;
+    if (context != nullptr && context == to(current_context())) return;
     Context* found = find_context(context);
-    EMULATED_REQUIRE(context == nullptr || found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    require(context == nullptr || found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     context_stack().pop();
     if (found != nullptr) context_stack().push(found);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuCtxPushCurrent, 4000, CUcontext context) {
     Context* found = find_context(context);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    return context_stack().push(found) ? CUDA_SUCCESS : out_of_memory();
+    require(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    if (!context_stack().push(found)) throw Failed{out_of_memory()};
 }
 
 EMULATED_DRIVER_API(cuCtxPopCurrent, 4000, CUcontext* context) {
-    EMULATED_REQUIRE(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
+    require(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
     if (context != nullptr) *context = to(current_context());
     context_stack().pop();
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuCtxGetDevice, 2000, CUdevice* device) {
-    EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    require(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     return answer(device, current_context()->device);
 }
 
@@ -130,57 +121,51 @@ EMULATED_CONTEXT_API(cuCtxGetFlags, 7000, unsigned int* flags) {
     return answer(flags, current_context()->flags);
 }
 
-EMULATED_CONTEXT_API(cuCtxSetFlags, 12010, unsigned int flags) {
-    current_context()->flags = flags;
-    return CUDA_SUCCESS;
-}
+EMULATED_CONTEXT_API(cuCtxSetFlags, 12010, unsigned int flags) { current_context()->flags = flags; }
 
 EMULATED_DRIVER_API(cuCtxGetId, 12000, CUcontext handle, unsigned long long* id) {
     const Context* context = handle == nullptr ? current_context() : find_context(handle);
-    EMULATED_REQUIRE(context != nullptr && context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    require(context != nullptr && context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     return answer(id, context->id);
 }
 
 EMULATED_API(cuCtxGetApiVersion, 3020, CUcontext handle, unsigned int* version) {
     const Context* context = handle == nullptr ? current_context() : find_context(handle);
-    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     return answer(version, 13000);
 }
 
 EMULATED_API(cuCtxSynchronize, 2000) {
     const streams::DueDestructors due;
-    EMULATED_CHECK(ready());
-    EMULATED_CHECK(question_now(*current_context(), "cuCtxSynchronize"));
+    check(ready());
+    question_now(*current_context(), "cuCtxSynchronize");
     trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, nullptr, 0, "cuCtxSynchronize");
     Context* context = current_context();
     context->graph.synchronize_all();
     release_unused_pool_memory();
-    return context->take_error();
+    check(context->take_error());
 }
 
 EMULATED_CONTEXT_API(cuCtxGetStreamPriorityRange, 5050, int* least, int* greatest) {
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
-    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuCtxGetLimit, 3010, std::size_t* value, CUlimit which) {
     const Limit* known = default_limit(which);
-    EMULATED_REQUIRE(known != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
+    require(known != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     return answer(value, current_context()->limit(which, known->bytes));
 }
 
 /// Stores the limit for cuCtxGetLimit. "Setting CU_LIMIT_MALLOC_HEAP_SIZE must be performed before launching any kernel
 /// that uses the malloc() or free() device system calls".
 EMULATED_CONTEXT_API(cuCtxSetLimit, 3010, CUlimit which, std::size_t value) {
-    EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    EMULATED_CHECK(unsafe_now("cuCtxSetLimit"));
+    require(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
+    unsafe_now("cuCtxSetLimit");
     Context& context = *current_context();
-    EMULATED_REQUIRE(which != CU_LIMIT_MALLOC_HEAP_SIZE || !context.kernel_heap.opened(),
-                     CUDA_ERROR_INVALID_VALUE);
+    require(which != CU_LIMIT_MALLOC_HEAP_SIZE || !context.kernel_heap.opened());
     const std::lock_guard lock(context.mutex);
     context.limits[which] = value;
-    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuCtxGetCacheConfig, 3020, CUfunc_cache* config) {
@@ -196,18 +181,17 @@ EMULATED_CONTEXT_API(cuCtxGetSharedMemConfig, 4020, CUsharedconfig* config) {
 
 /// The configuration is a preference and has no effect here.
 EMULATED_CONTEXT_API(cuCtxSetSharedMemConfig, 4020, CUsharedconfig config) {
-    return config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    require(config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
 }
 
 /// The usage count is one, because cuCtxAttach, which raises it, is refused.
-EMULATED_API(cuCtxDetach, 2000, CUcontext context) { return cuCtxDestroy(context); }
+EMULATED_API(cuCtxDetach, 2000, CUcontext context) { check(cuCtxDestroy(context)); }
 
 #pragma GCC diagnostic pop
 
-EMULATED_API(cuCtxSetCacheConfig, 3020, CUfunc_cache) {
-    return ready();  // a preference without effect here
-}
+/// A preference without effect here.
+EMULATED_CONTEXT_API(cuCtxSetCacheConfig, 3020, CUfunc_cache) {}
 
-EMULATED_API(cuCtxResetPersistingL2Cache, 11000) { return ready(); }
+EMULATED_CONTEXT_API(cuCtxResetPersistingL2Cache, 11000) {}
 
 }  // namespace emulated::driver

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "driver/call.hpp"
-#include "driver/limits.hpp"
+#include "driver/device_limits.hpp"
 
 // Declared in <cudaProfiler.h>, which the pip packages lack.
 extern "C" {
@@ -126,8 +126,8 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
 }  // namespace
 
 EMULATED_API(cuInit, 2000, unsigned int flags) {
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    return Process::get().initialise();
+    require(flags == 0);
+    check(Process::get().initialise());
 }
 
 EMULATED_API(cuDriverGetVersion, 2020, int* version) {
@@ -135,70 +135,65 @@ EMULATED_API(cuDriverGetVersion, 2020, int* version) {
 }
 
 EMULATED_API(cuDeviceGet, 2000, CUdevice* device, int ordinal) {
-    EMULATED_CHECK(device_state(ordinal));
+    check(device_state(ordinal));
     return answer(device, ordinal);
 }
 
 EMULATED_DRIVER_API(cuDeviceGetCount, 2000, int* count) { return answer(count, Process::get().devices()); }
 
 EMULATED_API(cuDeviceGetName, 2000, char* name, int length, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     std::snprintf(name, static_cast<std::size_t>(length), "Bascule emulated device");
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuDeviceGetUuid, 11040, CUuuid* uuid, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     std::memset(uuid->bytes, 0, sizeof uuid->bytes);
     std::memcpy(uuid->bytes, "bascule", 7);
     uuid->bytes[15] = static_cast<char>(device);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuDeviceTotalMem, 3020, std::size_t* bytes, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     return answer(bytes, Process::get().heap().capacity(device));
 }
 
 EMULATED_API(cuDeviceGetAttribute, 2000, int* value, CUdevice_attribute which, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     return answer(value, attribute(which, device));
 }
 
 EMULATED_API(cuDeviceGetPCIBusId, 4010, char* text, int length, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    EMULATED_REQUIRE(text != nullptr && length >= 13, CUDA_ERROR_INVALID_VALUE);
+    check(device_state(device));
+    require(text != nullptr && length >= 13);
     std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuDeviceGetByPCIBusId, 4010, CUdevice* device, const char* text) {
-    EMULATED_REQUIRE(device != nullptr && text != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(device != nullptr && text != nullptr);
     unsigned domain = 0;
     unsigned bus = 0;
     const bool read = std::sscanf(text, "%x:%x:00.0", &domain, &bus) == 2 && domain == 0;
-    EMULATED_REQUIRE(read && Process::get().is_device(static_cast<int>(bus)), CUDA_ERROR_INVALID_DEVICE);
+    require(read && Process::get().is_device(static_cast<int>(bus)), CUDA_ERROR_INVALID_DEVICE);
     return answer(device, static_cast<int>(bus));
 }
 
-EMULATED_API(cuProfilerStart, 4000) {
-    return CUDA_SUCCESS;  // there is no profiler
-}
-
-EMULATED_API(cuProfilerStop, 4000) { return CUDA_SUCCESS; }
+// There is no profiler.
+EMULATED_API(cuProfilerStart, 4000) {}
+EMULATED_API(cuProfilerStop, 4000) {}
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated in <cuda.h>
 
 EMULATED_API(cuDeviceComputeCapability, 2000, int* major, int* minor, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    EMULATED_CHECK(answer(major, attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)));
+    check(device_state(device));
+    answer(major, attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
     return answer(minor, attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
 }
 
 EMULATED_API(cuDeviceGetProperties, 2000, CUdevprop* properties, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    EMULATED_REQUIRE(properties != nullptr, CUDA_ERROR_INVALID_VALUE);
+    check(device_state(device));
+    require(properties != nullptr);
     const auto ask = [&](CUdevice_attribute which) { return attribute(which, device); };
     *properties = {ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
                    {ask(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), ask(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
@@ -212,7 +207,6 @@ EMULATED_API(cuDeviceGetProperties, 2000, CUdevprop* properties, CUdevice device
                    ask(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
                    ask(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
                    ask(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
-    return CUDA_SUCCESS;
 }
 
 #pragma GCC diagnostic pop

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/limits.hpp"
+#include "driver/device_limits.hpp"
 #include "machine/registry.hpp"
 
 namespace emulated::driver {

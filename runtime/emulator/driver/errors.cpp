@@ -81,11 +81,11 @@ constexpr std::array rows = {
     ROW(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 
-CUresult look_up(CUresult code, const char** out, const char* Row::*member) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+void look_up(CUresult code, const char** out, const char* Row::*member) {
+    require(out != nullptr);
     const Row* row = find_row(rows, &Row::code, code);
     *out = row == nullptr ? nullptr : row->*member;
-    return row == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    require(row != nullptr);
 }
 
 }  // namespace

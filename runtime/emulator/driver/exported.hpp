@@ -11,17 +11,17 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
+#include "driver/listed_functions.hpp"
 #include "streams/driver_lock.hpp"
 
 namespace emulated::driver {
 
 template <class... Parameters>
-std::tuple<Parameters...> parameters_of(CUresult (*)(Parameters...));
+std::tuple<Parameters...> parameters_of(void (*)(Parameters...));
 
 /// The type of a function's parameter at `Index`.
 template <std::size_t Index, auto Body>
@@ -48,8 +48,7 @@ class CallTime {
         detail::resets_before_call = detail::resets.load(std::memory_order_acquire);
     }
     ~CallTime() { detail::resets_before_call = outer_; }
-    CallTime(const CallTime&) = delete;
-    CallTime& operator=(const CallTime&) = delete;
+    CallTime(CallTime&&) = delete;
 
   private:
     std::uint64_t outer_ = detail::resets_before_call;
@@ -105,14 +104,29 @@ struct EntryPoint {
     const EntryPoint* const next = first;
 };
 
+/// Thrown by the body of a driver function, which returns the code.
+struct Failed {
+    CUresult code;
+};
+
+/// Throws unless `condition` is true.
+inline void require(const auto& condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
+    if (!condition) throw Failed{code};
+}
+/// Throws if `code` is an error.
+inline void check(CUresult code) { require(code == CUDA_SUCCESS, code); }
+
 /// Calls the body if `Ready` succeeds. Exceptions become error codes because C programs cannot catch them.
 template <auto Ready, auto Body, class... Arguments>
 CUresult guarded(Arguments... arguments) noexcept {
     const CallTime time;
     const streams::DriverLock lock;
     try {
-        const CUresult state = Ready();
-        return state == CUDA_SUCCESS ? Body(arguments...) : state;
+        check(Ready());
+        Body(arguments...);
+        return CUDA_SUCCESS;
+    } catch (const Failed& failed) {
+        return failed.code;
     } catch (const std::bad_alloc&) {
         return out_of_memory();
     } catch (const std::length_error&) {  // larger than any container can be
@@ -152,12 +166,14 @@ CUresult guarded(Arguments... arguments) noexcept {
     EMULATED_OLDER(name##_older_##version, #name, PFN_##name##_v##version, version, #symbol, __VA_ARGS__)
 
 #define EMULATED_OLDER(name, spelled, Type, version, symbol, ...)                 \
+    static_assert(::emulated::driver::is_listed(spelled));                        \
     extern "C" CUresult CUDAAPI name(__VA_ARGS__) asm(symbol);                    \
     static const auto name##_entry =                                              \
         ::emulated::driver::EntryPoint::of<Type>(spelled, version, &name, &name); \
     EMULATED_FUNCTION(name, , always, __VA_ARGS__)
 
 #define EMULATED_DEFINE(name, spelled, Type, version, variant, ready, ...)                                   \
+    static_assert(::emulated::driver::is_listed(spelled));                                                   \
     static auto name##_entry = ::emulated::driver::EntryPoint::of<Type>(spelled, version, &name,             \
                                                                         ::emulated::driver::variant<&name>); \
     EMULATED_FUNCTION(name, name##_entry.calls.fetch_add(1, std::memory_order_relaxed);, ready, __VA_ARGS__)
@@ -166,12 +182,12 @@ CUresult guarded(Arguments... arguments) noexcept {
     EMULATED_FUNCTION_OF(EMULATED_ARITY(__VA_ARGS__), name, count, ready, __VA_ARGS__)
 #define EMULATED_FUNCTION_OF(...) EMULATED_FUNCTION_RENAMED(__VA_ARGS__)
 #define EMULATED_FUNCTION_RENAMED(arity, name, count, ready, ...)                                   \
-    static CUresult name##_body(__VA_ARGS__);                                                       \
+    static void name##_body(__VA_ARGS__);                                                           \
     EMULATED_EXPORT CUresult CUDAAPI name(EMULATED_EACH_##arity(EMULATED_PARAMETER, name##_body)) { \
         count return ::emulated::driver::guarded<&::emulated::driver::ready, &name##_body>(         \
             EMULATED_EACH_##arity(EMULATED_ARGUMENT, name##_body));                                 \
     }                                                                                               \
-    static CUresult name##_body(__VA_ARGS__)
+    static void name##_body(__VA_ARGS__)
 
 #define EMULATED_ARITY(...) EMULATED_TWELFTH(__VA_OPT__(__VA_ARGS__, ) 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define EMULATED_TWELFTH(a, b, c, d, e, f, g, h, i, j, k, count, ...) count

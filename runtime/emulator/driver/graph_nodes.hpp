@@ -9,7 +9,7 @@
 
 #include <cuda.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "streams/work_graph.hpp"
 
 namespace emulated::driver {
@@ -36,29 +36,29 @@ inline const NodeParameters* parameters_of(const streams::WorkNode& node) noexce
 void make_node(streams::WorkNode& node, const Context& context, NodeParameters parameters,
                std::function<void()> work = {});
 
-// Each of these initialises a node of one kind, or returns why it cannot.
+// Each of these initialises a node of one kind, or throws why it cannot.
 
 /// `config` has no stream. The parameters are copied.
-CUresult make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
-                          Context& context, void** parameters, void** extra);
-CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context);
-CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& fill, Context& context,
-                        CUstream stream = nullptr, const char* name = "a memset node");
+void make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
+                      Context& context, void** parameters, void** extra);
+void make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context);
+void make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& fill, Context& context,
+                    CUstream stream = nullptr, const char* name = "a memset node");
 std::function<void()> host_work(CUhostFn function, void* data, const Context& context);
-CUresult make_host_node(streams::WorkNode& node, CUhostFn function, void* data, Context& context);
+void make_host_node(streams::WorkNode& node, CUhostFn function, void* data, Context& context);
 /// `child` belongs to the node from now on.
 void make_child_node(streams::WorkNode& node, std::shared_ptr<streams::WorkGraph> child,
                      const Context& context);
-CUresult make_event_node(streams::WorkNode& node, streams::WorkNode::Kind kind, CUevent event);
+void make_event_node(streams::WorkNode& node, streams::WorkNode::Kind kind, CUevent event);
 /// The node can be added only to `graph`. Writes the address to `allocation`.
-CUresult make_allocation_node(streams::WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation,
-                              Context& context, const streams::WorkGraph& graph);
-CUresult make_free_node(streams::WorkNode& node, CUdeviceptr address, Context& context,
-                        const streams::WorkGraph& graph);
+void make_allocation_node(streams::WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation,
+                          Context& context, const streams::WorkGraph& graph);
+void make_free_node(streams::WorkNode& node, CUdeviceptr address, Context& context,
+                    const streams::WorkGraph& graph);
 
 /// Adds an event node to the graph that the stream is captured into. "When using stream capture, create an event record
 /// node instead" (or a wait node). "This flag is invalid when used outside of capture."
-CUresult capture_event(const StreamTarget& target, streams::WorkNode::Kind kind, CUevent event);
+void capture_event(const StreamTarget& target, streams::WorkNode::Kind kind, CUevent event);
 
 // Handles and the objects that they name.
 
@@ -107,13 +107,13 @@ std::optional<streams::EdgeKind> edge_kind(const CUgraphEdgeData* data, const st
 // The common parts of the functions for each kind of node.
 
 /// Adds a node. Writes results such as an address or bodies to `values`.
-CUresult add_node(CUgraphNode* out, CUgraph graph, const GivenEdges& edges, CUgraphNodeParams& values);
+void add_node(CUgraphNode* out, CUgraph graph, const GivenEdges& edges, CUgraphNodeParams& values);
 /// Changes a node's parameters. Fields that `values` leaves unset are taken from `before`, or stay as they are if it is
 /// null.
-CUresult set_node(CUgraphNode node, CUgraphNodeParams& values, const NodeParameters* before = nullptr);
+void set_node(CUgraphNode node, CUgraphNodeParams& values, const NodeParameters* before = nullptr);
 /// `node` belongs to the graph that was instantiated.
-CUresult set_exec_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams& values);
+void set_exec_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams& values);
 /// Reads the parameters of a node, which must be of this type.
-CUresult get_node(std::shared_ptr<const NodeParameters>& out, CUgraphNode node, CUgraphNodeType type);
+std::shared_ptr<const NodeParameters> get_node(CUgraphNode node, CUgraphNodeType type);
 
 }  // namespace emulated::driver

@@ -15,8 +15,7 @@ class OwnOperation {
         if (Process::get().scheduler().policy() == streams::Policy::eager) own_ = this;
     }
     ~OwnOperation() { own_ = outer_; }
-    OwnOperation(const OwnOperation&) = delete;
-    OwnOperation& operator=(const OwnOperation&) = delete;
+    OwnOperation(OwnOperation&&) = delete;
 
     CUresult error() const noexcept { return error_; }
 

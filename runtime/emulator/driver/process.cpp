@@ -45,9 +45,18 @@ class Resetting {
         detail::resetting.notify_all();
         detail::resets_here = false;
     }
-    Resetting(const Resetting&) = delete;
-    Resetting& operator=(const Resetting&) = delete;
+    Resetting(Resetting&&) = delete;
 };
+
+/// A driver would dereference the handle; on an H100 such a call was a segmentation fault.
+CUresult refuse_stale_stream(CUstream handle) {
+    if (Process::get().environment().crashes_on_stale_streams) {
+        std::fprintf(stderr, "bascule emulated device: %p is not a stream, or was destroyed.\n",
+                     static_cast<const void*>(handle));
+        std::abort();
+    }
+    return CUDA_ERROR_INVALID_HANDLE;
+}
 
 }  // namespace
 
@@ -262,34 +271,28 @@ void Process::end_keeping(memory::DeviceAddress address) {
     if (!heap_->end_keeping(address) && found != owners_.end()) owners_.erase(found);
 }
 
+/// `use(owned)` of the allocation at this address, with the lock held; a default value if there is none.
+template <class Use>
+auto Process::with_owned(memory::DeviceAddress address, const Use& use) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found == owners_.end() ? decltype(use(found->second)){} : use(found->second);
+}
+
 bool Process::begin_use(memory::DeviceAddress address) {
-    const std::lock_guard lock(mutex_);
-    const auto found = owners_.find(address);
-    return found != owners_.end() && std::exchange(found->second.being_freed, false);
+    return with_owned(address, [](Owned& owned) { return std::exchange(owned.being_freed, false); });
 }
-
 bool Process::begin_free(memory::DeviceAddress address) {
-    const std::lock_guard lock(mutex_);
-    const auto found = owners_.find(address);
-    return found != owners_.end() && !std::exchange(found->second.being_freed, true);
+    return with_owned(address, [](Owned& owned) { return !std::exchange(owned.being_freed, true); });
 }
-
 bool Process::is_being_freed(memory::DeviceAddress address) {
-    const std::lock_guard lock(mutex_);
-    const auto found = owners_.find(address);
-    return found != owners_.end() && found->second.being_freed;
+    return with_owned(address, [](const Owned& owned) { return owned.being_freed; });
 }
-
 PoolShare Process::pool_of(memory::DeviceAddress address) {
-    const std::lock_guard lock(mutex_);
-    const auto found = owners_.find(address);
-    return found == owners_.end() ? nullptr : found->second.share;
+    return with_owned(address, [](const Owned& owned) { return owned.share; });
 }
-
 Context* Process::owner(memory::DeviceAddress address) {
-    const std::lock_guard lock(mutex_);
-    const auto found = owners_.find(address);
-    return found == owners_.end() ? nullptr : found->second.context;
+    return with_owned(address, [](const Owned& owned) { return owned.context; });
 }
 
 void Context::fail(CUresult code, std::string report, const FaultedLaunch& launch) {
@@ -375,20 +378,6 @@ Context* find_context(CUcontext handle) {
 }
 
 Context* current_context() noexcept { return context_stack().current(); }
-
-namespace {
-
-/// A driver would dereference the handle; on an H100 such a call was a segmentation fault.
-CUresult refuse_stale_stream(CUstream handle) {
-    if (Process::get().environment().crashes_on_stale_streams) {
-        std::fprintf(stderr, "bascule emulated device: %p is not a stream, or was destroyed.\n",
-                     static_cast<const void*>(handle));
-        std::abort();
-    }
-    return CUDA_ERROR_INVALID_HANDLE;
-}
-
-}  // namespace
 
 StreamTarget::StreamTarget(CUstream handle) { state = find(handle); }
 

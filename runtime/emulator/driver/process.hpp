@@ -14,17 +14,17 @@
 
 #include <cuda.h>
 
+#include "driver/device_limits.hpp"
 #include "driver/device_view.hpp"
 #include "driver/environment.hpp"
 #include "driver/handles.hpp"
-#include "driver/limits.hpp"
 #include "driver/memory_pool.hpp"
 #include "emulated_abi.h"
 #include "heap/kernel_heap.hpp"
 #include "machine/grid.hpp"
 #include "memory/heap.hpp"
 #include "memory/images.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "streams/capture.hpp"
 #include "streams/graph.hpp"
 #include "streams/shared_mark.hpp"
@@ -251,6 +251,8 @@ class Process {
         bool kept = false;
     };
     std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
+    template <class Use>
+    auto with_owned(memory::DeviceAddress address, const Use& use);
     std::string report_;
     std::string fault_report_;
     FaultedLaunch faulted_;

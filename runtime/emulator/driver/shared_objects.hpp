@@ -26,9 +26,9 @@ struct SharedFile {
 /// True if the event's newest record was made by this process. Its streams know more about such a record.
 bool is_newest_here(const Event& event) noexcept;
 /// The next record of the event on `target` becomes visible to all processes.
-CUresult begin_shared_record(Event& event, const StreamTarget& target);
+void begin_shared_record(Event& event, const StreamTarget& target);
 /// Orders later work on `target` after the newest record, which another process made.
-CUresult wait_for_other_process(const Event& event, const StreamTarget& target);
+void wait_for_other_process(const Event& event, const StreamTarget& target);
 /// Blocks the host until that record is reached.
 void wait_for_other_process(const Event& event, Context& context);
 

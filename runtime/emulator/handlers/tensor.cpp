@@ -92,32 +92,18 @@ constexpr Read<float> read_halves = read<float, FromHalf, 2>;
 #endif
 
 inline Read<float> reader_of(Type type, float) {
-    switch (type) {
-        case Type::f16:
-            return read_halves;
-        case Type::bf16:
-            return read<float, FromBrain, 2>;
-        case Type::tf32:
-            return read<float, FromTf32, 1>;
-        case Type::e4m3:
-            return read<float, FromE4m3, 4>;
-        default:
-            return read<float, FromE5m2, 4>;
-    }
+    return type == Type::f16    ? read_halves
+           : type == Type::bf16 ? read<float, FromBrain, 2>
+           : type == Type::tf32 ? read<float, FromTf32, 1>
+           : type == Type::e4m3 ? read<float, FromE4m3, 4>
+                                : read<float, FromE5m2, 4>;
 }
 inline Read<u32> reader_of(Type type, u32) {
-    switch (type) {
-        case Type::s8:
-            return read<u32, FromByte<s8>, 4>;
-        case Type::u8:
-            return read<u32, FromByte<u8>, 4>;
-        case Type::s4:
-            return read<u32, FromS4, 8>;
-        case Type::u4:
-            return read<u32, FromU4, 8>;
-        default:  // 32 bits at a time
-            return read<u32, Whole<u32>, 1>;
-    }
+    return type == Type::s8   ? read<u32, FromByte<s8>, 4>
+           : type == Type::u8 ? read<u32, FromByte<u8>, 4>
+           : type == Type::s4 ? read<u32, FromS4, 8>
+           : type == Type::u4 ? read<u32, FromU4, 8>
+                              : read<u32, Whole<u32>, 1>;  // 32 bits at a time
 }
 inline Read<double> reader_of(Type, double) { return read<double, Whole<double>, 1>; }
 

@@ -14,7 +14,7 @@
 
 #include "memory/images.hpp"
 #include "memory/memory.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "races/access_log.hpp"
 
 namespace emulated::machine {

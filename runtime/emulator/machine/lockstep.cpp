@@ -1,6 +1,5 @@
 #include "machine/lockstep.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "machine/control.hpp"
@@ -9,21 +8,6 @@
 
 namespace emulated::machine {
 namespace {
-
-using program::Operation;
-
-// True for instructions that continue with the next one and affect no other warp.
-bool is_of_one_warp(Operation operation) {
-    constexpr std::pair<Operation, Operation> ranges[] = {
-        {Operation::add, Operation::copy_argument},  // arithmetic, movement, memory
-        {Operation::shfl, Operation::activemask},   {Operation::bar_warp, Operation::fence},
-        {Operation::mma, Operation::movmatrix},     {Operation::clock, Operation::global_timer},
-        {Operation::video_add, Operation::discard}, {Operation::atom_wide, Operation::atom_wide},
-        {Operation::tex, Operation::istypep},
-    };
-    return std::ranges::any_of(
-        ranges, [&](const auto& range) { return range.first <= operation && operation <= range.second; });
-}
 
 const Instruction* end_of_one(Lanes&, const Instruction* i) { return i; }
 
@@ -61,7 +45,8 @@ const Instruction* part_here(Lanes& s, const Instruction* i) { return part_ways(
 Handler handler_in_lockstep(const program::Key& key) {
     const Registry::Found found = registry().find(key);
     if (found.together) return found.together;
-    return is_of_one_warp(key.operation) ? one_by_one : part_here;
+    using program::Does;
+    return does(key.operation, Does::by_lane | Does::by_warp) ? one_by_one : part_here;
 }
 
 }  // namespace

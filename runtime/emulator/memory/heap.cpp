@@ -45,8 +45,7 @@ class Window {
         throw std::bad_alloc();
     }
     ~Window() { unmap(); }
-    Window(const Window&) = delete;
-    Window& operator=(const Window&) = delete;
+    Window(Window&&) = delete;
 
     DeviceAddress base() const noexcept { return reinterpret_cast<DeviceAddress>(addresses_); }
     std::uint64_t bytes() const noexcept { return bytes_; }

@@ -63,8 +63,7 @@ struct Sampler {
 /// The object of a texture or surface handle.
 struct ImageObject {
     ImageObject() = default;
-    ImageObject(const ImageObject&) = delete;
-    ImageObject& operator=(const ImageObject&) = delete;
+    ImageObject(ImageObject&&) = delete;
     virtual ~ImageObject() = default;
 
     /// The mipmap level by number; 0 is the largest.

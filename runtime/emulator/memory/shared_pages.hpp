@@ -20,8 +20,7 @@ class SharedPages {
   public:
     SharedPages() = default;
     ~SharedPages();
-    SharedPages(const SharedPages&) = delete;
-    SharedPages& operator=(const SharedPages&) = delete;
+    SharedPages(SharedPages&&) = delete;
 
     /// -1 before anything is shared.
     int file() const noexcept { return file_; }

@@ -22,7 +22,8 @@ std::vector<Block> blocks_of(const Body& body) {
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
         if (body.steps[i].label >= 0)
             leader[body.labels[static_cast<std::size_t>(body.steps[i].label)]] = true;
-        if (body.steps[i].label >= 0 || ends_flow(body.steps[i])) leader[i + 1] = true;
+        if (body.steps[i].label >= 0 || does(body.steps[i].key.operation, Does::ends_flow))
+            leader[i + 1] = true;
     }
     std::vector<Block> blocks;
     std::vector<std::size_t> block_at(body.steps.size() + 1, 0);
@@ -37,7 +38,8 @@ std::vector<Block> blocks_of(const Body& body) {
             const std::size_t target = body.labels[static_cast<std::size_t>(last.label)];
             if (target < body.steps.size()) blocks[b].next.push_back(block_at[target]);
         }
-        if (!ends_flow(last) && b + 1 < blocks.size()) blocks[b].next.push_back(b + 1);
+        if (!does(last.key.operation, Does::ends_flow) && b + 1 < blocks.size())
+            blocks[b].next.push_back(b + 1);
     }
     return blocks;
 }
@@ -184,12 +186,6 @@ std::uint32_t most_alive(const std::vector<Interval>& intervals, const std::vect
 }
 
 }  // namespace
-
-bool ends_flow(const Step& step) noexcept {
-    const Operation last = step.key.operation;
-    return last == Operation::bra || last == Operation::ret || last == Operation::exit ||
-           last == Operation::trap || last == Operation::assertion;
-}
 
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
     place.assign(body.register_bytes.size(), 0);

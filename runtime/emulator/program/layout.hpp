@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "program/code.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "program/step.hpp"
 #include "ptx/module.hpp"
 

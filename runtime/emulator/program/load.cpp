@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "program/layout.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "program/symbols.hpp"
 #include "program/table/versions.hpp"
 #include "program/translate.hpp"
@@ -56,20 +56,6 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
     return made;
 }
 
-}  // namespace
-
-const Kernel* Module::find_kernel(std::string_view name) const noexcept {
-    const auto found = std::ranges::find(kernels, name, &Kernel::name);
-    return found == kernels.end() ? nullptr : &*found;
-}
-
-const Global* Module::find_global(std::string_view name) const noexcept {
-    const auto found = std::ranges::find(globals, name, &Global::name);
-    return found == globals.end() ? nullptr : &*found;
-}
-
-namespace {
-
 /// The first thing that the version of PTX or the target that the text names does not have.
 std::optional<LoadError> find_too_new(const ptx::Module& parsed) {
     const Dialect dialect{10 * parsed.major + parsed.minor, parsed.architecture};
@@ -86,6 +72,16 @@ std::optional<LoadError> find_too_new(const ptx::Module& parsed) {
 }
 
 }  // namespace
+
+const Kernel* Module::find_kernel(std::string_view name) const noexcept {
+    const auto found = std::ranges::find(kernels, name, &Kernel::name);
+    return found == kernels.end() ? nullptr : &*found;
+}
+
+const Global* Module::find_global(std::string_view name) const noexcept {
+    const auto found = std::ranges::find(globals, name, &Global::name);
+    return found == globals.end() ? nullptr : &*found;
+}
 
 std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view text, int newest_architecture) {
     try {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include <fmt/format.h>
-
 namespace emulated::program {
 
 Lowering::Lowering(Functions& functions, std::size_t index,
@@ -66,8 +64,8 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
     auto found = find_operation(instruction.opcode);
     if (const auto* refusal = std::get_if<Refusal>(&found)) refuse(refusal->reason);
     const Opcode& opcode = std::get<Opcode>(found);
-    if (opcode.row->operation == Operation::bra) return branch(instruction);
-    if (instruction.guard < 0) return dispatch(instruction, opcode);
+    if (instruction.guard < 0 || does(opcode.row->operation, Does::jumps))
+        return dispatch(instruction, opcode);
 
     const Ref guard{Ref::Kind::virtual_register, static_cast<std::uint32_t>(instruction.guard)};
     const std::size_t before = body_.steps.size();
@@ -75,9 +73,7 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
     begin.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
     begin.immediate = 3;  // guard, the instruction, `unguard`
     dispatch(instruction, opcode);
-    const Operation operation = body_.steps.back().key.operation;
-    const bool simple = operation < Operation::shfl && body_.steps.size() == before + 2;
-    if (simple) {
+    if (does(body_.steps.back().key.operation, Does::by_lane) && body_.steps.size() == before + 2) {
         body_.steps.back().partial = true;
         emit({Operation::unguard}, {}, {});
         return;
@@ -90,11 +86,11 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
     stand(after);
 }
 
-void Lowering::branch(const ptx::Instruction& instruction) {
+void Lowering::branch(const ptx::Instruction& instruction, const Opcode&) {
     expect_operands(instruction, 1);
     const ptx::Operand& target = operand(instruction, 0);
     if (target.kind != OperandKind::label) {
-        refuse(fmt::format("the label '{}' is not defined in this function", target.name));
+        refuse("the label '{}' is not defined in this function", target.name);
     }
     if (instruction.guard < 0) {
         emit({Operation::bra}, {}, {}).label = target.index;
@@ -104,6 +100,11 @@ void Lowering::branch(const ptx::Instruction& instruction) {
     Step& step = emit({Operation::branch}, {}, {guard});
     step.label = target.index;
     step.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
+}
+
+void Lowering::leave(const ptx::Instruction& instruction, const Opcode&) {
+    expect_operands(instruction, 0);
+    leave_function();
 }
 
 // Lowers brx.idx to a binary search for the index among runs of equal targets.
@@ -124,7 +125,7 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&
     const std::vector<ptx::Operand>& targets = function_.body[at].operands;
     for (std::size_t i = 0; i < targets.size(); ++i) {
         if (targets[i].kind != OperandKind::label)
-            refuse(fmt::format("the label '{}' is not defined in this function", targets[i].name));
+            refuse("the label '{}' is not defined in this function", targets[i].name);
         if (runs.empty() || runs.back().label != targets[i].index) runs.push_back({i, targets[i].index});
     }
     // The recursion depth is the logarithm of the number of targets.
@@ -147,58 +148,15 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&
 }
 
 void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcode) {
-    // Operations from `first` to `last` that have a lowering function of their own. All others are lowered by letters.
-    using O = Operation;
-    static constexpr struct {
-        Operation first, last;
-        void (Lowering::*lower)(const ptx::Instruction&, const Opcode&);
-    } rules[] = {
-        {O::add_carry, O::mad_carry, &Lowering::carry},
-        {O::lop3, O::lop3, &Lowering::lookup3},
-        {O::setp, O::setp, &Lowering::compare},
-        {O::set, O::set, &Lowering::compare_to_value},
-        {O::mov, O::mov, &Lowering::move},
-        {O::cvt, O::cvt, &Lowering::convert},
-        {O::cvta, O::cvta, &Lowering::move},
-        {O::convert_small, O::convert_small, &Lowering::convert_small},
-        {O::ld, O::ld, &Lowering::load},
-        {O::st, O::st, &Lowering::store},
-        {O::atom, O::red, &Lowering::atomic},
-        {O::atom_vector, O::red_vector, &Lowering::atomic_vector},
-        {O::atom_wide, O::atom_wide, &Lowering::atomic_wide},
-        {O::create_policy, O::create_policy, &Lowering::create_policy},
-        {O::discard, O::discard, &Lowering::discard},
-        {O::vote, O::vote, &Lowering::vote},
-        {O::bar, O::bar, &Lowering::barrier},
-        {O::bar_red, O::bar_red, &Lowering::reducing_barrier},
-        {O::mma, O::mma, &Lowering::multiply_matrices},
-        {O::load_matrix, O::store_matrix, &Lowering::move_matrix},
-        {O::ldmatrix, O::stmatrix, &Lowering::move_rows},
-        {O::brx, O::brx, &Lowering::indexed_branch},
-        {O::call, O::call, &Lowering::call},
-        {O::stack_allocate, O::stack_restore, &Lowering::stack},
-        {O::video_add, O::video_set, &Lowering::scalar_video},
-        {O::video_vector_add, O::video_vector_set, &Lowering::vector_video},
-        {O::copy_async, O::copy_async, &Lowering::copy_async},
-        {O::copy_group, O::bulk_group, &Lowering::copy_group},
-        {O::bulk_copy, O::bulk_reduce, &Lowering::bulk_copy},
-        {O::store_async, O::reduce_async, &Lowering::write_remotely},
-        {O::mbarrier, O::mbarrier, &Lowering::mbarrier},
-        {O::cluster_bar, O::cluster_bar, &Lowering::cluster_barrier},
-        {O::elect, O::elect, &Lowering::elect},
-        {O::tex, O::tld4, &Lowering::sample},
-        {O::suld, O::sured, &Lowering::surface},
-        {O::txq, O::istypep, &Lowering::query},
+    static constexpr void (Lowering::*lower[])(const ptx::Instruction&, const Opcode&) = {
+#define OPERATION(name, does, lowering) &Lowering::lowering,
+#define STEP(name, does) nullptr,
+#include "program/table/rows.hpp"
     };
-    const Operation operation = opcode.row->operation;
-    for (const auto& rule : rules) {
-        if (rule.first <= operation && operation <= rule.last)
-            return (this->*rule.lower)(instruction, opcode);
-    }
-    if (operation == Operation::ret) {
-        expect_operands(instruction, 0);
-        return leave_function();
-    }
+    (this->*lower[static_cast<std::size_t>(opcode.row->operation)])(instruction, opcode);
+}
+
+void Lowering::letters(const ptx::Instruction& instruction, const Opcode& opcode) {
     by_letters(instruction, opcode, opcode.row->operands);
 }
 
@@ -206,8 +164,7 @@ Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& op
                            std::string_view letters) {
     const std::size_t count = count_without_policy(instruction, opcode);
     if (count != letters.size() && opcode.row->neutral.has(Flag::sync) && !opcode.flags.has(Flag::sync))
-        refuse(fmt::format("{} without .sync is not supported: compile for compute_70 or newer",
-                           opcode.row->name));
+        refuse("{} without .sync is not supported: compile for compute_70 or newer", opcode.row->name);
     expect_operands(instruction, count, letters.size(), letters.size());
     std::vector<Ref> results, sources;
     std::uint16_t bits = 0;

@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "program/code.hpp"
 #include "program/functions.hpp"
 #include "program/image_access.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "program/step.hpp"
 #include "program/table/operations.hpp"
 
@@ -41,7 +43,9 @@ class Lowering {
     void dispatch(const ptx::Instruction& instruction, const Opcode& opcode);
     /// Lowers an instruction by its row's letters (program/table/operations.hpp), which describe most families completely.
     Step& by_letters(const ptx::Instruction& instruction, const Opcode& opcode, std::string_view letters);
-    void branch(const ptx::Instruction& instruction);
+    void letters(const ptx::Instruction& instruction, const Opcode& opcode);
+    void branch(const ptx::Instruction& instruction, const Opcode& opcode);
+    void leave(const ptx::Instruction& instruction, const Opcode& opcode);
     void indexed_branch(const ptx::Instruction& instruction, const Opcode& opcode);
     std::int32_t new_label();
     void stand(std::int32_t label);
@@ -151,6 +155,11 @@ class Lowering {
 
     // lower_operands.cpp: operands
     [[noreturn]] void refuse(const std::string& reason) const;
+    template <class First, class... Others>
+    [[noreturn]] void refuse(fmt::format_string<First, Others...> reason, First&& first,
+                             Others&&... others) const {
+        refuse(fmt::format(reason, std::forward<First>(first), std::forward<Others>(others)...));
+    }
     [[noreturn]] void unsupported(const ptx::Instruction& instruction) const;
     void expect_operands(const ptx::Instruction& instruction, std::size_t wanted) const;
     void expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,

@@ -93,9 +93,7 @@ class Simplifier {
 
 }  // namespace
 
-bool is_access(const Step& step) noexcept {
-    return step.memory && (step.key.operation == Operation::ld || step.key.operation == Operation::st);
-}
+bool is_access(const Step& step) noexcept { return step.memory && does(step.key.operation, Does::accesses); }
 
 void simplify(Body& body, Layout& layout) { Simplifier(body, layout).run(); }
 
@@ -178,9 +176,7 @@ void share_addresses(Body& body) {
     };
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
         Step& step = body.steps[i];
-        const Operation operation = step.key.operation;
-        const bool may_part = operation >= Operation::shfl || step.label >= 0;  // lanes may diverge
-        if (leader[i] || may_part) seen.clear();
+        if (leader[i] || !does(step.key.operation, Does::by_lane)) seen.clear();
         if (is_access(step) && !step.partial) {
             const bool has_base = (step.bits & Instruction::has_base) != 0;
             const Ref& address = step.sources[step.sources.size() - (has_base ? 2 : 1)];
@@ -217,7 +213,7 @@ std::map<std::size_t, std::size_t> guard_ifs(Body& body) {
             step.bits ^= Instruction::negated;
             guards[end] = i;
         }
-        if (target[i] || step.key.operation >= Operation::shfl) end = i;
+        if (target[i] || !does(step.key.operation, Does::by_lane)) end = i;
     }
     return guards;
 }

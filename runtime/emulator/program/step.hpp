@@ -83,7 +83,4 @@ struct Allocated {
 };
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
 
-/// True if control never falls through from this step to the next.
-bool ends_flow(const Step& step) noexcept;
-
 }  // namespace emulated::program

@@ -19,12 +19,6 @@
 namespace emulated::program {
 namespace {
 
-// True for operations whose operands are a list of places.
-bool keeps(Operation operation) {
-    return operation == Operation::save_frame || operation == Operation::restore_frame ||
-           operation == Operation::call_pointer || operation == Operation::take_results;
-}
-
 constexpr std::size_t most_kept = std::numeric_limits<decltype(Instruction::count)>::max();
 
 // The functions that calls through pointers can reach.
@@ -115,8 +109,9 @@ class Emitter {
             }
             // Where paths join, a jump to the next step makes a group of lanes check whether others wait there. That would
             // gain nothing at a barrier or at the kernel's end.
-            if (target[i] && i > 0 && body.steps[i - 1].label < 0 && !ends_flow(body.steps[i - 1]) &&
-                step.key.operation != Operation::bar && step.key.operation != Operation::exit) {
+            if (target[i] && i > 0 && body.steps[i - 1].label < 0 &&
+                !does(body.steps[i - 1].key.operation, Does::ends_flow) &&
+                !does(step.key.operation, Does::gathers)) {
                 Instruction meet;
                 meet.immediate = static_cast<std::int64_t>(code_.instructions.size()) + 1;
                 push(meet, {Operation::bra}, step.line);
@@ -183,7 +178,7 @@ class Emitter {
             made.count = static_cast<std::uint16_t>(step.list.size());
             for (const Ref& ref : step.list) code_.lists.push_back(offset(ref));
         }
-        if (keeps(step.key.operation)) {
+        if (does(step.key.operation, Does::lists_places)) {
             if (step.kept.size() > most_kept)
                 throw Refused{step.line, "too many values are alive at this call", function_};
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());

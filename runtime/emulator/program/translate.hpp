@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "program/code.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "program/symbols.hpp"
 #include "ptx/module.hpp"
 

@@ -106,7 +106,7 @@ class Parser {
         return take().bits;
     }
     [[noreturn]] void fail_before(std::string_view expected) const {
-        fail(fmt::format("expected {} before '{}'", expected, peek().text));
+        fail("expected {} before '{}'", expected, peek().text);
     }
     // One level of recursion. Limits the depth of the stack, and later of the operands' destructors.
     class Level {
@@ -115,16 +115,18 @@ class Parser {
             if (++parser.depth_ > most_nested) parser.fail_nested();
         }
         ~Level() { --parser_.depth_; }
-        Level(const Level&) = delete;
-        Level& operator=(const Level&) = delete;
+        Level(Level&&) = delete;
 
       private:
         Parser& parser_;
     };
-    [[noreturn]] void fail_nested() const {
-        fail("this is nested more than " + std::to_string(most_nested) + " levels deep");
-    }
+    [[noreturn]] void fail_nested() const { fail("this is nested more than {} levels deep", most_nested); }
     [[noreturn]] void fail(const std::string& message) const { throw SyntaxError(peek().line, message); }
+    template <class First, class... Others>
+    [[noreturn]] void fail(fmt::format_string<First, Others...> message, First&& first,
+                           Others&&... others) const {
+        fail(fmt::format(message, std::forward<First>(first), std::forward<Others>(others)...));
+    }
 
     // --- module scope --------------------------------------------------------------------------------------
 
@@ -142,9 +144,9 @@ class Parser {
         if (accept(".func")) return function(false);
         if (accept(".alias")) return skip_past(";");
         if (peek().is(".param") || peek().is(".local"))
-            fail(fmt::format("a {} variable is declared in a function", peek().text));
+            fail("a {} variable is declared in a function", peek().text);
         if (const auto space = variable_space()) return variables(*space, module_.variables, nullptr);
-        fail("'" + std::string(peek().text) + "' is not allowed at module scope");
+        fail("'{}' is not allowed at module scope", peek().text);
     }
 
     void version() {
@@ -157,26 +159,25 @@ class Parser {
         const bool exists = module_.major >= 1 &&
                             module_.major <= static_cast<int>(std::size(newest_minor)) &&
                             module_.minor <= newest_minor[module_.major - 1];
-        if (!exists) fail(fmt::format("PTX of .version {} is not known here", text));
+        if (!exists) fail("PTX of .version {} is not known here", text);
     }
 
     void target() {
         module_.target = word("a target such as sm_80");
-        if (!module_.target.starts_with("sm_"))
-            fail(fmt::format("'{}' is not a target such as sm_80", module_.target));
+        if (!module_.target.starts_with("sm_")) fail("'{}' is not a target such as sm_80", module_.target);
         const std::size_t number =
             std::min(module_.target.find_first_of("0123456789"), module_.target.size());
         std::from_chars(module_.target.data() + number, module_.target.data() + module_.target.size(),
                         module_.architecture);
         const auto* const known = std::ranges::find(targets, module_.architecture, &Target::architecture);
-        if (known == std::end(targets)) fail(fmt::format("'{}' is not a target", module_.target));
+        if (known == std::end(targets)) fail("'{}' is not a target", module_.target);
         if (10 * module_.major + module_.minor < known->version) {
-            fail(fmt::format("{} needs PTX of .version {}.{} or newer", module_.target, known->version / 10,
-                             known->version % 10));
+            fail("{} needs PTX of .version {}.{} or newer", module_.target, known->version / 10,
+                 known->version % 10);
         }
         if (newest_architecture_ != 0 && module_.architecture > newest_architecture_) {
-            fail(fmt::format("this PTX is for {}, and the device is sm_{}: compile for compute_{} or older",
-                             module_.target, newest_architecture_, newest_architecture_));
+            fail("this PTX is for {}, and the device is sm_{}: compile for compute_{} or older",
+                 module_.target, newest_architecture_, newest_architecture_);
         }
         while (accept(",")) take();
     }
@@ -185,7 +186,7 @@ class Parser {
         const auto index = static_cast<std::uint32_t>(integer("a file number"));
         if (peek().kind != TokenKind::string) fail(".file needs a name in quotes");
         if (std::ranges::find(module_.files, index, &Module::File::index) != module_.files.end())
-            fail(fmt::format("two files have the number {}", index));
+            fail("two files have the number {}", index);
         module_.files.push_back({index, take().text});
         while (accept(",")) integer("a time stamp or a size");
     }
@@ -203,7 +204,7 @@ class Parser {
 
     void skip_past(std::string_view what) {
         while (!peek().is(what)) {
-            if (peek().kind == TokenKind::end) fail("expected '" + std::string(what) + "'");
+            if (peek().kind == TokenKind::end) fail("expected '{}'", what);
             take();
         }
         take();
@@ -253,7 +254,7 @@ class Parser {
         const bool declarable =
             found && (*found == Type::pred || is_bits(*found) || is_integer(*found) || *found == Type::f16 ||
                       *found == Type::f16x2 || *found == Type::f32 || *found == Type::f64);
-        if (!declarable) fail(fmt::format("a variable cannot have the type {}", peek().text));
+        if (!declarable) fail("a variable cannot have the type {}", peek().text);
         take();
         return *found;
     }
@@ -270,7 +271,7 @@ class Parser {
             if (accept(".align")) {
                 const std::uint64_t value = integer("an alignment");
                 if (!std::has_single_bit(value) || value > most_alignment)
-                    fail("an alignment is a power of two up to " + std::to_string(most_alignment));
+                    fail("an alignment is a power of two up to {}", most_alignment);
                 if (!in_ptr_) alignment = static_cast<std::uint32_t>(value);
             } else if (accept(".v2")) {
                 lanes = 2;
@@ -330,15 +331,13 @@ class Parser {
             variable.line = peek().line;
             variable.name = word("a variable's name");
             if (accept("<"))  // .param .b32 p<4>: only in hand-written code
-                fail(fmt::format("parameterised variable names are for registers only ({} asked)",
-                                 integer("a count")));
+                fail("parameterised variable names are for registers only ({} asked)", integer("a count"));
             const bool is_array = peek().is("[");
             dimensions(variable);
             if (accept("=")) {
                 if (space != Space::global && space != Space::constant)
-                    fail(fmt::format(
-                        "'{}' cannot have an initial value: only .global and .const variables can",
-                        variable.name));
+                    fail("'{}' cannot have an initial value: only .global and .const variables can",
+                         variable.name);
                 if (peek().is("{") != is_array) fail("an array is initialised by { }, and nothing else is");
                 initializer(variable);
                 if (variable.unsized) {
@@ -347,8 +346,7 @@ class Parser {
                 }
             }
             if (variable.bytes == 0 && !variable.is_extern)
-                fail(fmt::format("'{}' has no size: only .extern variables may be declared without one",
-                                 variable.name));
+                fail("'{}' has no size: only .extern variables may be declared without one", variable.name);
             if (scope)
                 declare(scope->variables, variable.name, into.size());
             else
@@ -505,9 +503,7 @@ class Parser {
 
     // --- names ---------------------------------------------------------------------------------------------
 
-    [[noreturn]] void fail_duplicate(std::string_view name) const {
-        fail(fmt::format("'{}' is defined twice", name));
-    }
+    [[noreturn]] void fail_duplicate(std::string_view name) const { fail("'{}' is defined twice", name); }
 
     void declare_in_module(std::string_view name, bool defines) {
         if (defines && !defined_.insert(name).second) fail_duplicate(name);
@@ -567,15 +563,14 @@ class Parser {
         }
         const auto* row = std::ranges::find(rows, token.text, [](const auto& each) { return each.name; });
         if (row == std::end(rows) || !made.is_entry)
-            fail(fmt::format("'{}' is not a directive of a {}", token.text,
-                             made.is_entry ? "kernel" : "function"));
+            fail("'{}' is not a directive of a {}", token.text, made.is_entry ? "kernel" : "function");
         std::array<std::uint32_t, 3> extents{1, 1, 1};
         std::uint64_t product = 1;
         for (std::size_t axis = 0; axis < row->most && (axis == 0 || accept(",")); ++axis) {
             extents[axis] = static_cast<std::uint32_t>(integer("a number"));
             product *= extents[axis];
         }
-        if (product == 0) fail(fmt::format("the numbers of {} are positive", token.text));
+        if (product == 0) fail("the numbers of {} are positive", token.text);
         if (row->bound != nullptr)
             made.*row->bound = static_cast<std::uint32_t>(std::min<std::uint64_t>(product, UINT32_MAX));
         if (row->extents != nullptr) made.*row->extents = extents;
@@ -625,7 +620,7 @@ class Parser {
             if (const auto space = variable_space()) {
                 return variables(*space, function_->variables, &scopes_.back());
             }
-            fail("'" + std::string(token.text) + "' is not allowed in a function");
+            fail("'{}' is not allowed in a function", token.text);
         }
         if (token.kind == TokenKind::word && peek(1).is(":")) {
             declare(scopes_.back().labels, token.text, function_->labels.size());
@@ -667,7 +662,7 @@ class Parser {
                 declare(scopes_.back().registers, name, first);
             }
             if (count > most_registers - registers_)
-                fail("this module declares more than " + std::to_string(most_registers) + " registers");
+                fail("this module declares more than {} registers", most_registers);
             registers_ += count;
             function_->registers.resize(function_->registers.size() + count, kind);
         } while (accept(","));
@@ -723,8 +718,7 @@ class Parser {
             if (accept(",")) {
                 if (peek().is(";")) fail_before("an operand");
             } else if (!peek().is(";")) {
-                fail("expected ',' or ';' before '" + std::string(peek().text) +
-                     "': is a semicolon missing?");
+                fail("expected ',' or ';' before '{}': is a semicolon missing?", peek().text);
             }
         }
         function_->body.push_back(std::move(made));

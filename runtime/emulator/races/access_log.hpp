@@ -42,8 +42,7 @@ struct Page {
 class AccessLog {
   public:
     AccessLog() = default;
-    AccessLog(const AccessLog&) = delete;
-    AccessLog& operator=(const AccessLog&) = delete;
+    AccessLog(AccessLog&&) = delete;
 
     void add(std::uint64_t address, std::uint64_t bytes, Access access);
     /// Adds `bytes` at the address of each lane in `mask`. Ignores addresses between `skip` and `skip_end`, which other

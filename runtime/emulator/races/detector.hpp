@@ -136,8 +136,7 @@ class Running {
   public:
     explicit Running(std::shared_ptr<Operation> operation) noexcept;
     ~Running();
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
+    Running(Running&&) = delete;
     /// The log of the operation that runs in this thread; null if it is not watched.
     static AccessLog* log() noexcept;
 

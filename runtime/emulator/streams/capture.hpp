@@ -38,8 +38,7 @@ class CapturingStream {
   public:
     CapturingStream() = default;
     ~CapturingStream();  // ends the capture that it began
-    CapturingStream(const CapturingStream&) = delete;
-    CapturingStream& operator=(const CapturingStream&) = delete;
+    CapturingStream(CapturingStream&&) = delete;
 
   private:
     friend class Captures;

@@ -10,8 +10,7 @@ class DriverLock {
   public:
     DriverLock() noexcept;
     ~DriverLock();
-    DriverLock(const DriverLock&) = delete;
-    DriverLock& operator=(const DriverLock&) = delete;
+    DriverLock(DriverLock&&) = delete;
 
     /// Enables the lock.
     static void enable() noexcept;
@@ -30,8 +29,7 @@ class DriverUnlocked {
   public:
     DriverUnlocked() noexcept;
     ~DriverUnlocked();
-    DriverUnlocked(const DriverUnlocked&) = delete;
-    DriverUnlocked& operator=(const DriverUnlocked&) = delete;
+    DriverUnlocked(DriverUnlocked&&) = delete;
 
   private:
     int depth_;

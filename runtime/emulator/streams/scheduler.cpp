@@ -126,19 +126,10 @@ Scheduler::Lock Scheduler::lock_with_room() {
 }
 
 void Scheduler::issued(Lock& lock, const std::shared_ptr<Node>& node) {
-    switch (schedule_.policy) {
-        case Policy::eager:
-            force(lock, node);
-            break;
-        case Policy::lazy:
-            break;
-        case Policy::threads:
-            call_workers(0);
-            break;
-        case Policy::random:
-            while (random_() % 4 == 0 && run_any(lock)) {
-            }
-            break;
+    if (schedule_.policy == Policy::eager) force(lock, node);
+    if (schedule_.policy == Policy::threads) call_workers(0);
+    if (schedule_.policy != Policy::random) return;
+    while (random_() % 4 == 0 && run_any(lock)) {
     }
 }
 

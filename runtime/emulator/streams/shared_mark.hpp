@@ -16,8 +16,7 @@ class SharedMark {
     /// Maps another process's page and takes ownership of the descriptor. Returns null on failure.
     static std::shared_ptr<SharedMark> open(int file);
     ~SharedMark();
-    SharedMark(const SharedMark&) = delete;
-    SharedMark& operator=(const SharedMark&) = delete;
+    SharedMark(SharedMark&&) = delete;
 
     int file() const noexcept { return file_; }
 

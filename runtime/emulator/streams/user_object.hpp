@@ -67,8 +67,7 @@ class DueDestructors {
     ~DueDestructors() {
         if (any_.load(std::memory_order_relaxed)) call();
     }
-    DueDestructors(const DueDestructors&) = delete;
-    DueDestructors& operator=(const DueDestructors&) = delete;
+    DueDestructors(DueDestructors&&) = delete;
 
     static void add(std::shared_ptr<UserObject> object);
 

@@ -116,8 +116,7 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
 
     WorkGraph();
     ~WorkGraph();
-    WorkGraph(const WorkGraph&) = delete;
-    WorkGraph& operator=(const WorkGraph&) = delete;
+    WorkGraph(WorkGraph&&) = delete;
 
     /// Looks up a client's node handle. Returns its graph, which keeps the node alive; null if the handle is invalid.
     static std::shared_ptr<WorkGraph> of(const WorkNode* node);

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "driver/call.hpp"
-#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/libraries.hpp"
 #include "driver/code_calls/occupancy.hpp"
-#include "driver/limits.hpp"
+#include "driver/device_limits.hpp"
 
 namespace emulated::driver {
 
@@ -21,11 +21,10 @@ int device_of(const KernelHandle& handle) noexcept {
     return context == nullptr ? 0 : context->device;
 }
 
-CUresult load_function(const KernelHandle& handle) {
+void load_function(const KernelHandle& handle) {
     const Context* context = context_of(handle);
-    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     load_kernel(handle, *context);
-    return CUDA_SUCCESS;
 }
 
 /// A module's constants are contiguous, and all of them count for each of its kernels.
@@ -61,24 +60,23 @@ int attribute(CUfunction_attribute which, const KernelHandle& handle, int device
     return 0;  // the caches
 }
 
-CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
-    EMULATED_REQUIRE(which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX, CUDA_ERROR_INVALID_VALUE);
+void get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
+    require(which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX);
     return answer(value, attribute(which, handle, device));
 }
 
-CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& handle, int device) {
+void set_attribute(CUfunction_attribute which, int value, KernelHandle& handle, int device) {
     if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
-        return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return require(value >= -1 && value <= 100);
     if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && architecture_limits().clusters) {
         handle.settings->takes_large_clusters[static_cast<std::size_t>(device)] = value != 0;
-        return CUDA_SUCCESS;
+        return;
     }
-    EMULATED_REQUIRE(which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CUDA_ERROR_NOT_SUPPORTED);
+    require(which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CUDA_ERROR_NOT_SUPPORTED);
     const int most =
         architecture_limits().shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
-    EMULATED_REQUIRE(value >= 0 && value <= most, CUDA_ERROR_INVALID_VALUE);
+    require(value >= 0 && value <= most);
     handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)] = value;
-    return CUDA_SUCCESS;
 }
 
 /// The offset as drivers report it: parameters are aligned in constant memory, where the first one is not at 0.
@@ -93,54 +91,50 @@ std::size_t reported_offset(const std::vector<program::Kernel::Parameter>& param
     }
 }
 
-CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-    EMULATED_FIND(found, find_object<KernelHandle>(handle));
+void parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    const auto found = object_of<KernelHandle>(handle);
     const auto& parameters = found->kernel->parameters;
-    EMULATED_REQUIRE(index < parameters.size(), CUDA_ERROR_INVALID_VALUE);
+    require(index < parameters.size());
     if (offset != nullptr) *offset = reported_offset(parameters, index);
     if (bytes != nullptr) *bytes = parameters[index].bytes;
-    return CUDA_SUCCESS;
 }
 
-CUresult name_of(const char** name, const void* handle) {
-    EMULATED_FIND(found, find_object<KernelHandle>(handle));
-    return answer(name, found->kernel->name.c_str());
+void name_of(const char** name, const void* handle) {
+    return answer(name, object_of<KernelHandle>(handle)->kernel->name.c_str());
 }
 
 }  // namespace
 
 EMULATED_CONTEXT_API(cuKernelGetFunction, 12000, CUfunction* function, CUkernel kernel) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
+    const auto handle = object_of<KernelHandle>(kernel);
     load_kernel(*handle, *current_context());
     auto* made = handle_of(handle->library, *handle->kernel, current_context());
     return answer(function, reinterpret_cast<CUfunction>(made));
 }
 
 EMULATED_API(cuKernelGetLibrary, 12050, CUlibrary* library, CUkernel kernel) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
-    return answer(library, reinterpret_cast<CUlibrary>(handle->library.get()));
+    return answer(library, reinterpret_cast<CUlibrary>(object_of<KernelHandle>(kernel)->library.get()));
 }
 
 EMULATED_API(cuKernelGetAttribute, 12000, int* value, CUfunction_attribute which, CUkernel kernel,
              CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
+    check(device_state(device));
+    const auto handle = object_of<KernelHandle>(kernel);
     load_kernel(*handle, Process::get().primary(device));
     return get_attribute(value, which, *handle, device);
 }
 
 EMULATED_API(cuKernelSetAttribute, 12000, CUfunction_attribute which, int value, CUkernel kernel,
              CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
+    check(device_state(device));
+    const auto handle = object_of<KernelHandle>(kernel);
     load_kernel(*handle, Process::get().primary(device));
     return set_attribute(which, value, *handle, device);
 }
 
 EMULATED_API(cuKernelSetCacheConfig, 12000, CUkernel kernel, CUfunc_cache, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
-    return find_object<KernelHandle>(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE
-                                                        : CUDA_SUCCESS;  // a preference without effect
+    check(device_state(device));
+    object_of<KernelHandle>(kernel);  // a preference without effect
 }
 
 EMULATED_API(cuKernelGetParamInfo, 12040, CUkernel kernel, std::size_t index, std::size_t* offset,
@@ -150,28 +144,26 @@ EMULATED_API(cuKernelGetParamInfo, 12040, CUkernel kernel, std::size_t index, st
 
 #if CUDA_VERSION >= 13020
 EMULATED_API(cuKernelGetParamCount, 13020, CUkernel kernel, std::size_t* count) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
-    return answer(count, handle->kernel->parameters.size());
+    return answer(count, object_of<KernelHandle>(kernel)->kernel->parameters.size());
 }
 #endif
 
 EMULATED_API(cuKernelGetName, 12030, const char** name, CUkernel kernel) { return name_of(name, kernel); }
 
 EMULATED_API(cuFuncGetAttribute, 2020, int* value, CUfunction_attribute which, CUfunction function) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_function(*handle));
+    const auto handle = object_of<KernelHandle>(function);
+    load_function(*handle);
     return get_attribute(value, which, *handle, device_of(*handle));
 }
 
 EMULATED_API(cuFuncSetAttribute, 9000, CUfunction function, CUfunction_attribute which, int value) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_function(*handle));
+    const auto handle = object_of<KernelHandle>(function);
+    load_function(*handle);
     return set_attribute(which, value, *handle, device_of(*handle));
 }
 
 EMULATED_API(cuFuncSetCacheConfig, 3000, CUfunction function, CUfunc_cache) {
-    return find_object<KernelHandle>(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE
-                                                          : CUDA_SUCCESS;  // a preference without effect
+    object_of<KernelHandle>(function);  // a preference without effect
 }
 
 EMULATED_API(cuFuncGetParamInfo, 12040, CUfunction function, std::size_t index, std::size_t* offset,
@@ -182,20 +174,19 @@ EMULATED_API(cuFuncGetParamInfo, 12040, CUfunction function, std::size_t index, 
 EMULATED_API(cuFuncGetName, 12030, const char** name, CUfunction function) { return name_of(name, function); }
 
 EMULATED_API(cuFuncGetModule, 11000, CUmodule* module, CUfunction function) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    return answer(module, reinterpret_cast<CUmodule>(handle->library.get()));
+    return answer(module, reinterpret_cast<CUmodule>(object_of<KernelHandle>(function)->library.get()));
 }
 
 EMULATED_API(cuFuncIsLoaded, 12040, CUfunctionLoadingState* state, CUfunction function) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    const auto handle = object_of<KernelHandle>(function);
     const Context* context = context_of(*handle);
-    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     const bool loaded = is_loaded(*handle->library, handle->kernel, *context);
     return answer(state, loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED);
 }
 
 EMULATED_API(cuFuncLoad, 12040, CUfunction function) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    const auto handle = object_of<KernelHandle>(function);
     return load_function(*handle);
 }
 

@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
-#include "driver/code_calls/code.hpp"
+#include "driver/captures.hpp"
+#include "driver/code_calls/libraries.hpp"
 #include "driver/code_calls/occupancy.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
-#include "driver/limits.hpp"
 #include "driver/own_operation.hpp"
 #include "machine/grids/launch.hpp"
 #include "program/code.hpp"
@@ -39,10 +39,10 @@ bool fits(const CUlaunchConfig& config, const KernelHandle& handle, int device) 
            config.sharedMemBytes <= static_cast<unsigned>(shared_limit);
 }
 
-CUresult check_required_block(const CUlaunchConfig& config, const program::Kernel& kernel) {
+void check_required_block(const CUlaunchConfig& config, const program::Kernel& kernel) {
     const auto& [x, y, z] = kernel.required_block;
     if (x == 0 || kernel.required_block == std::array{config.blockDimX, config.blockDimY, config.blockDimZ})
-        return CUDA_SUCCESS;
+        return;
     return refuse(
         CUDA_ERROR_INVALID_VALUE,
         "kernel '{}' requires blocks of ({}, {}, {}) threads (.reqntid, in CUDA C++ __block_size__), and was "
@@ -91,12 +91,10 @@ CUevent event_of(const CUlaunchAttribute& attribute) noexcept {
                : attribute.value.launchCompletionEvent.event;
 }
 
-CUresult record_events(const CUlaunchConfig& config) {
+void record_events(const CUlaunchConfig& config) {
     for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
-        if (wish(attribute) == Wish::event)
-            EMULATED_CHECK(cuEventRecord(event_of(attribute), config.hStream));
+        if (wish(attribute) == Wish::event) check(cuEventRecord(event_of(attribute), config.hStream));
     }
-    return CUDA_SUCCESS;
 }
 
 /// Checks that `attrs` is null if and only if there are no attributes. <cuda.h> leaves other combinations undefined,
@@ -105,8 +103,8 @@ bool are_there(const CUlaunchConfig& config) noexcept {
     return (config.attrs == nullptr) == (config.numAttrs == 0);
 }
 
-CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& handle, int device) {
-    EMULATED_REQUIRE(are_there(config), CUDA_ERROR_INVALID_VALUE);
+void check_attributes(const CUlaunchConfig& config, const KernelHandle& handle, int device) {
+    require(are_there(config));
     for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
         switch (wish(attribute)) {
             case Wish::granted:
@@ -117,14 +115,13 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
                     std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
                 const int fitting =
                     limits::multiprocessors * resident_blocks(handle, device, block, config.sharedMemBytes);
-                if (blocks > static_cast<std::uint64_t>(fitting))
-                    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+                require(blocks <= static_cast<std::uint64_t>(fitting),
+                        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
                 break;
             }
             case Wish::event: {
-                const auto event = find_object<Event>(event_of(attribute));
-                EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
-                EMULATED_REQUIRE(!event->timing && event->shared == nullptr, CUDA_ERROR_INVALID_VALUE);
+                const auto event = object_of<Event>(event_of(attribute));
+                require(!event->timing && event->shared == nullptr);
                 break;
             }
             case Wish::refused:
@@ -133,37 +130,35 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
                               static_cast<int>(attribute.id));
         }
     }
-    return cluster_of(config, handle, device).error;
+    check(cluster_of(config, handle, device).error);
 }
 
 /// Copies the parameters into `buffer`, from one pointer per parameter or from the whole buffer in `extra`.
-CUresult pack(std::vector<std::byte>& buffer, const program::Kernel& kernel, void** parameters,
-              void** extra) {
+void pack(std::vector<std::byte>& buffer, const program::Kernel& kernel, void** parameters, void** extra) {
     buffer.resize(kernel.parameter_bytes + 7);  // for wide loads at the end that use few bytes
-    if (kernel.parameters.empty()) return CUDA_SUCCESS;
+    if (kernel.parameters.empty()) return;
     if (parameters != nullptr) {
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
-            if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+            require(parameters[i] != nullptr);
             std::memcpy(buffer.data() + kernel.parameters[i].offset, parameters[i],
                         kernel.parameters[i].bytes);
         }
-        return CUDA_SUCCESS;
+        return;
     }
-    if (extra == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    require(extra != nullptr);
     const void* bytes = nullptr;
     std::size_t size = 0;
     for (void** entry = extra; *entry != CU_LAUNCH_PARAM_END; entry += 2) {
         if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) bytes = entry[1];
         if (*entry == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<std::size_t*>(entry[1]);
     }
-    if (bytes == nullptr || size < kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+    require(bytes != nullptr && size >= kernel.parameter_bytes);
     std::memcpy(buffer.data(), bytes, kernel.parameter_bytes);
-    return CUDA_SUCCESS;
 }
 
 /// Refuses parameters that hold addresses of lost memory, before the kernel faults on them.
-CUresult refuse_lost_memory(const program::Kernel& kernel, std::span<const std::byte> values) {
-    if (Process::get().resets() == 0) return CUDA_SUCCESS;
+void refuse_lost_memory(const program::Kernel& kernel, std::span<const std::byte> values) {
+    if (Process::get().resets() == 0) return;
     const memory::Heap& heap = Process::get().heap();
     for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
         const auto& parameter = kernel.parameters[i];
@@ -176,7 +171,6 @@ CUresult refuse_lost_memory(const program::Kernel& kernel, std::span<const std::
                               heap.describe(address, 1));
         }
     }
-    return CUDA_SUCCESS;
 }
 
 /// Device memory for a cooperative grid while it runs. The context's later grids reuse it.
@@ -210,8 +204,7 @@ class Workspace {
         const std::lock_guard lock(context_.mutex);
         context_.workspaces.push_back(address);
     }
-    Workspace(const Workspace&) = delete;
-    Workspace& operator=(const Workspace&) = delete;
+    Workspace(Workspace&&) = delete;
 
     memory::DeviceAddress address = 0;
 
@@ -328,42 +321,42 @@ bool is_cooperative(const CUlaunchConfig& config) noexcept {
 }
 
 /// Checks the configuration of a launch that is not executed. Takes one lock and allocates nothing.
-CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
-    EMULATED_CHECK(ready());
+void pretend(const CUlaunchConfig& config, CUfunction function) {
+    check(ready());
     const Context* context = current_context();
     return Process::get().handles().borrow([&](const auto& handles) {
         const auto* handle = handles.template get<KernelHandle>(function);
-        EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+        require(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
         if (!is_default(config.hStream)) {
             const auto* stream = handles.template get<Stream>(config.hStream);
-            EMULATED_REQUIRE(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
-            EMULATED_CHECK(stream->context->error.load(std::memory_order_relaxed));
+            require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
+            stream->context->error.load(std::memory_order_relaxed);
         }
-        EMULATED_REQUIRE(fits(config, *handle, context->device), CUDA_ERROR_INVALID_VALUE);
-        EMULATED_CHECK(check_required_block(config, *handle->kernel));
-        EMULATED_CHECK(check_attributes(config, *handle, context->device));
+        require(fits(config, *handle, context->device));
+        check_required_block(config, *handle->kernel);
+        check_attributes(config, *handle, context->device);
         trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
-        return CUDA_SUCCESS;
     });
 }
 
 /// Waits for the launched kernel and returns its error, for CUDA_LAUNCH_BLOCKING.
-CUresult wait_for_launch(const StreamTarget& target, const OwnOperation& operation) {
+void wait_for_launch(const StreamTarget& target, const OwnOperation& operation) {
     const streams::DueDestructors due;
     target.context->graph.synchronize(*target.stream);
-    return operation.error() != CUDA_SUCCESS ? operation.error() : target.context->take_error();
+    check(operation.error());
+    check(target.context->take_error());
 }
 
 /// Checks the launch and fills `job`.
-CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::shared_ptr<KernelHandle> handle,
-                 Context& context, void** parameters, void** extra) {
-    EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(check_required_block(config, *handle->kernel));
-    EMULATED_CHECK(check_attributes(config, *handle, context.device));
+void prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::shared_ptr<KernelHandle> handle,
+             Context& context, void** parameters, void** extra) {
+    require(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
+    require(fits(config, *handle, context.device));
+    check_required_block(config, *handle->kernel);
+    check_attributes(config, *handle, context.device);
     load_kernel(*handle, context);
     auto instance = instance_of(*handle->library, context);
-    EMULATED_REQUIRE(instance != nullptr, no_room_for_variables(*handle->library, context));
+    if (instance == nullptr) throw Failed{no_room_for_variables(*handle->library, context)};
 
     const ClusterChoice cluster = cluster_of(config, *handle, context.device);
     machine::LaunchRequest request;
@@ -381,11 +374,10 @@ CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::sha
                     .parameters = {},
                     .cooperative = is_cooperative(config),
                     .stream = reinterpret_cast<std::uint64_t>(config.hStream)});
-    EMULATED_CHECK(pack(job->parameters, *job->handle->kernel, parameters, extra));
-    EMULATED_CHECK(refuse_lost_memory(*job->handle->kernel, job->parameters));
+    pack(job->parameters, *job->handle->kernel, parameters, extra);
+    refuse_lost_memory(*job->handle->kernel, job->parameters);
     if (job->handle->kernel->code->uses_heap)
         context.kernel_heap.open(context.limit(CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit));
-    return CUDA_SUCCESS;
 }
 
 /// The parameters that cuGraphKernelNodeGetParams returns.
@@ -421,52 +413,46 @@ void fill_node(streams::WorkNode& node, const CUlaunchConfig& config, Job job) {
     make_node(node, context, std::move(parameters), std::move(job));
 }
 
-CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
+void launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
     if (!Process::get().environment().executes && !streams::Captures::any()) return pretend(config, function);
     const std::uint64_t site = std::exchange(next_site(), 0);
-    EMULATED_CHECK(ready());
-    auto handle = find_object<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_STREAM(target, config.hStream);
+    check(ready());
+    auto handle = object_of<KernelHandle>(function);
+    const auto target = find_stream(config.hStream);
     Context& context = *target.context;
     const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
     std::optional<Job> job;
-    EMULATED_CHECK(prepare(job, config, std::move(handle), context, parameters, extra));
+    prepare(job, config, std::move(handle), context, parameters, extra);
     job->site = site;
     trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job->handle->kernel->name);
     if (gate.captures()) {
-        streams::WorkNode node;
-        fill_node(node, config, *std::move(job));
-        EMULATED_CHECK(gate.add(std::move(node)));
+        gate.add(fill_node, config, *std::move(job));
         return record_events(config);
     }
     const OwnOperation operation;
     context.graph.submit(*target.stream, *std::move(job));
     Process::get().kernel_enqueued();
-    EMULATED_CHECK(record_events(config));
+    record_events(config);
     if (Process::get().environment().waits_for_launches) return wait_for_launch(target, operation);
-    return operation.error();
+    check(operation.error());
 }
 
 }  // namespace
 
-CUresult make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
-                          Context& context, void** parameters, void** extra) {
-    auto handle = find_object<KernelHandle>(function);
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+void make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
+                      Context& context, void** parameters, void** extra) {
+    auto handle = object_of<KernelHandle>(function);
     for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs))
-        EMULATED_REQUIRE(wish(attribute) != Wish::event, CUDA_ERROR_NOT_SUPPORTED);
+        require(wish(attribute) != Wish::event, CUDA_ERROR_NOT_SUPPORTED);
     std::optional<Job> job;
-    EMULATED_CHECK(prepare(job, config, std::move(handle), context, parameters, extra));
+    prepare(job, config, std::move(handle), context, parameters, extra);
     trace(BASCULE_EMULATED_LAUNCH, nullptr, nullptr, 0, job->handle->kernel->name);
     fill_node(node, config, *std::move(job));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_STREAM_API(cuLaunchKernelEx, 11060, const CUlaunchConfig* config, CUfunction function,
                     void** parameters, void** extra) {
-    if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    require(config != nullptr);
     return launch(*config, function, parameters, extra);
 }
 

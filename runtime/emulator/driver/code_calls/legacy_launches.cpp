@@ -32,17 +32,16 @@ struct AllSettings {
 
 /// Calls `change(settings)` if the function exists.
 template <class Change>
-CUresult change(CUfunction function, const Change& change_it) {
-    EMULATED_CHECK(initialised());
-    EMULATED_REQUIRE(find_object<KernelHandle>(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
+void change(CUfunction function, const Change& change_it) {
+    check(initialised());
+    require(find_object<KernelHandle>(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
     AllSettings& all = AllSettings::get();
     const std::lock_guard lock(all.mutex);
     change_it(all.of[function]);
-    return CUDA_SUCCESS;
 }
 
-CUresult set_parameter(CUfunction function, int offset, const void* value, std::size_t bytes) {
-    EMULATED_REQUIRE(offset >= 0 && value != nullptr, CUDA_ERROR_INVALID_VALUE);
+void set_parameter(CUfunction function, int offset, const void* value, std::size_t bytes) {
+    require(offset >= 0 && value != nullptr);
     return change(function, [&](LegacySettings& settings) {
         const std::size_t end = static_cast<std::size_t>(offset) + bytes;
         if (settings.parameters.size() < end) settings.parameters.resize(end);
@@ -53,7 +52,7 @@ CUresult set_parameter(CUfunction function, int offset, const void* value, std::
 }  // namespace
 
 EMULATED_API(cuFuncSetBlockShape, 2000, CUfunction function, int x, int y, int z) {
-    EMULATED_REQUIRE(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
+    require(x > 0 && y > 0 && z > 0);
     return change(function, [&](LegacySettings& settings) {
         settings.block = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
     });
@@ -69,7 +68,7 @@ EMULATED_API(cuFuncSetSharedMemConfig, 4020, CUfunction function, CUsharedconfig
 }
 
 EMULATED_API(cuParamSetSize, 2000, CUfunction function, unsigned int bytes) {
-    EMULATED_REQUIRE(bytes <= 4096, CUDA_ERROR_INVALID_VALUE);
+    require(bytes <= 4096);
     return change(function, [&](LegacySettings& settings) { settings.parameters.resize(bytes); });
 }
 
@@ -86,22 +85,22 @@ EMULATED_API(cuParamSetv, 2000, CUfunction function, int offset, void* value, un
 }
 
 EMULATED_API(cuLaunchGridAsync, 2000, CUfunction function, int width, int height, CUstream stream) {
-    EMULATED_REQUIRE(width > 0 && height > 0, CUDA_ERROR_INVALID_VALUE);
+    require(width > 0 && height > 0);
     LegacySettings settings;
-    EMULATED_CHECK(change(function, [&](const LegacySettings& now) { settings = now; }));
+    change(function, [&](const LegacySettings& now) { settings = now; });
     std::size_t bytes = settings.parameters.size();
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, settings.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};
-    return cuLaunchKernel(function, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
-                          settings.block[0], settings.block[1], settings.block[2], settings.shared_bytes,
-                          stream, nullptr, extra);
+    check(cuLaunchKernel(function, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
+                         settings.block[0], settings.block[1], settings.block[2], settings.shared_bytes,
+                         stream, nullptr, extra));
 }
 
 EMULATED_API(cuLaunchGrid, 2000, CUfunction function, int width, int height) {
-    return cuLaunchGridAsync(function, width, height, nullptr);
+    check(cuLaunchGridAsync(function, width, height, nullptr));
 }
 
-EMULATED_API(cuLaunch, 2000, CUfunction function) { return cuLaunchGridAsync(function, 1, 1, nullptr); }
+EMULATED_API(cuLaunch, 2000, CUfunction function) { check(cuLaunchGridAsync(function, 1, 1, nullptr)); }
 
 }  // namespace emulated::driver
 

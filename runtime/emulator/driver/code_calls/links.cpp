@@ -32,7 +32,7 @@ struct Link {
     bool complete = false;
 };
 
-CUresult refuse_link(const Link& link, CUresult code, const std::string& message) {
+void refuse_link(const Link& link, CUresult code, const std::string& message) {
     link.errors.write(message);
     return refuse(code, message);
 }
@@ -44,12 +44,12 @@ bool is_device_runtime(CUjitInputType type, std::string_view called) {
            (file.starts_with("libcudadevrt") || file.starts_with("cudadevrt"));
 }
 
-CUresult add(Link& link, CUjitInputType type, std::string text, const char* name) {
-    EMULATED_REQUIRE(!link.complete, CUDA_ERROR_INVALID_HANDLE);
+void add(Link& link, CUjitInputType type, std::string text, const char* name) {
+    require(!link.complete, CUDA_ERROR_INVALID_HANDLE);
     const std::string called = name == nullptr ? "<unnamed>" : name;
     if (is_device_runtime(type, called)) {
         link.inputs.push_back({called, std::string(device_runtime)});
-        return CUDA_SUCCESS;
+        return;
     }
     if (type != CU_JIT_INPUT_PTX) {
         return refuse_link(link, CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -66,10 +66,9 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
                            fmt::format("{}: {}\n  PTX line {}", called, error.what(), error.line));
     }
     link.inputs.push_back({called, std::move(text)});
-    return CUDA_SUCCESS;
 }
 
-CUresult complete(Link& link) {
+void complete(Link& link) {
     if (link.inputs.size() == 1) {
         link.text = std::move(link.inputs[0].text);
     } else {
@@ -84,14 +83,13 @@ CUresult complete(Link& link) {
     const auto loaded = load_ptx(link.text);
     if (const auto* refusal = std::get_if<CodeRefusal>(&loaded))
         return refuse_link(link, refusal->code, refusal->message);
-    return CUDA_SUCCESS;
 }
 
 }  // namespace
 
 EMULATED_CONTEXT_API(cuLinkCreate, 6050, unsigned int count, CUjit_option* options, void** values,
                      CUlinkState* state) {
-    EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(state != nullptr);
     auto link = std::make_shared<Link>();
     link->errors =
         JitLog(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
@@ -100,41 +98,37 @@ EMULATED_CONTEXT_API(cuLinkCreate, 6050, unsigned int count, CUjit_option* optio
     link->errors.write("");
     link->most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
     *state = new_handle<CUlinkState>(std::move(link));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuLinkAddData, 6050, CUlinkState state, CUjitInputType type, void* data,
                      std::size_t bytes, const char* name, unsigned int, CUjit_option*, void**) {
-    EMULATED_FIND(link, find_object<Link>(state));
-    EMULATED_REQUIRE(data != nullptr && bytes > 0, CUDA_ERROR_INVALID_VALUE);
+    const auto link = object_of<Link>(state);
+    require(data != nullptr && bytes > 0);
     return add(*link, type, std::string(static_cast<const char*>(data), bytes), name);
 }
 
 EMULATED_CONTEXT_API(cuLinkAddFile, 6050, CUlinkState state, CUjitInputType type, const char* path,
                      unsigned int, CUjit_option*, void**) {
-    EMULATED_FIND(link, find_object<Link>(state));
-    EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto link = object_of<Link>(state);
+    require(path != nullptr);
     std::ifstream file(path, std::ios::binary);
-    EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
+    require(file, CUDA_ERROR_FILE_NOT_FOUND);
     return add(*link, type, {std::istreambuf_iterator<char>(file), {}}, path);
 }
 
 /// The image is the PTX text itself and lives as long as the link.
 EMULATED_CONTEXT_API(cuLinkComplete, 5050, CUlinkState state, void** image, std::size_t* bytes) {
-    EMULATED_FIND(link, find_object<Link>(state));
-    EMULATED_REQUIRE(!link->inputs.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto link = object_of<Link>(state);
+    require(!link->inputs.empty() && image != nullptr);
     if (!link->complete) {
-        if (const CUresult result = complete(*link); result != CUDA_SUCCESS) return result;
+        complete(*link);
         link->complete = true;
         link->text = with_register_limit(link->text, link->most_registers);
     }
     *image = link->text.data();
     if (bytes != nullptr) *bytes = link->text.size() + 1;
-    return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuLinkDestroy, 5050, CUlinkState state) {
-    return Process::get().handles().remove<Link>(state) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
-}
+EMULATED_API(cuLinkDestroy, 5050, CUlinkState state) { remove<Link>(state); }
 
 }  // namespace emulated::driver

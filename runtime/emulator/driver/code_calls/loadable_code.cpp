@@ -69,6 +69,17 @@ bool begins_with(const void* code, const std::array<unsigned char, 4>& bytes) no
     return std::memcmp(code, bytes.data(), bytes.size()) == 0;
 }
 
+/// The position after a comment or string that begins at `at`; `at` if there is none.
+std::size_t skip_unread(std::string_view ptx, std::size_t at) noexcept {
+    const auto behind = [&](std::string_view end, std::size_t from) {
+        const std::size_t found = ptx.find(end, from);
+        return found == ptx.npos ? ptx.size() : found + end.size();
+    };
+    if (ptx.substr(at, 2) == "//") return behind("\n", at);
+    if (ptx.substr(at, 2) == "/*") return behind("*/", at + 2);
+    return ptx[at] == '"' ? behind("\"", at + 1) : at;
+}
+
 }  // namespace
 
 bool is_machine_code(const void* code) noexcept {
@@ -122,21 +133,6 @@ std::variant<std::shared_ptr<const program::Module>, CodeRefusal> load_ptx(std::
     }
     return std::get<std::shared_ptr<const program::Module>>(std::move(loaded));
 }
-
-namespace {
-
-/// The position after a comment or string that begins at `at`; `at` if there is none.
-std::size_t skip_unread(std::string_view ptx, std::size_t at) noexcept {
-    const auto behind = [&](std::string_view end, std::size_t from) {
-        const std::size_t found = ptx.find(end, from);
-        return found == ptx.npos ? ptx.size() : found + end.size();
-    };
-    if (ptx.substr(at, 2) == "//") return behind("\n", at);
-    if (ptx.substr(at, 2) == "/*") return behind("*/", at + 2);
-    return ptx[at] == '"' ? behind("\"", at + 1) : at;
-}
-
-}  // namespace
 
 std::string with_register_limit(std::string_view ptx, unsigned most) {
     if (most == 0) return std::string(ptx);

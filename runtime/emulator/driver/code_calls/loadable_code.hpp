@@ -8,7 +8,7 @@
 
 #include <cuda.h>
 
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 
 namespace emulated::driver {
 

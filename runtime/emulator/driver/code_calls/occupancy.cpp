@@ -6,8 +6,8 @@
 #include <span>
 
 #include "driver/call.hpp"
-#include "driver/code_calls/code.hpp"
-#include "driver/limits.hpp"
+#include "driver/code_calls/libraries.hpp"
+#include "driver/device_limits.hpp"
 #include "program/code.hpp"
 
 namespace emulated::driver {
@@ -22,6 +22,25 @@ constexpr int rounded_up(int value, int to) noexcept { return divided_up(value, 
 int resident_warps(int registers) noexcept {
     const int warp = rounded_up(registers * limits::warp, limits::register_granularity);
     return limits::registers_per_multiprocessor / limits::schedulers / warp * limits::schedulers;
+}
+
+std::uint64_t threads_of(const CUlaunchConfig& config) noexcept {
+    return std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+}
+
+int resident_on_device(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
+    const std::uint64_t threads = threads_of(config);
+    if (threads == 0 || threads > limits::threads_per_block) return 0;
+    return limits::multiprocessors *
+           resident_blocks(handle, device, static_cast<int>(threads), config.sharedMemBytes);
+}
+
+/// The maximum number of blocks in a cluster of this kernel.
+std::uint32_t most_cluster_blocks(const KernelHandle& handle, int device) noexcept {
+    const bool large = handle.settings->takes_large_clusters[static_cast<std::size_t>(device)];
+    const std::uint32_t most = large ? program::most_cluster_blocks : limits::portable_cluster_blocks;
+    const std::uint32_t own = handle.kernel->max_cluster_rank;
+    return own == 0 ? most : std::min(own, most);
 }
 
 }  // namespace
@@ -58,29 +77,6 @@ int resident_blocks(const KernelHandle& handle, int device, int block_size,
     return std::min({has.blocks_per_multiprocessor, by_threads, by_registers, by_shared});
 }
 
-namespace {
-
-std::uint64_t threads_of(const CUlaunchConfig& config) noexcept {
-    return std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
-}
-
-int resident_on_device(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
-    const std::uint64_t threads = threads_of(config);
-    if (threads == 0 || threads > limits::threads_per_block) return 0;
-    return limits::multiprocessors *
-           resident_blocks(handle, device, static_cast<int>(threads), config.sharedMemBytes);
-}
-
-/// The maximum number of blocks in a cluster of this kernel.
-std::uint32_t most_cluster_blocks(const KernelHandle& handle, int device) noexcept {
-    const bool large = handle.settings->takes_large_clusters[static_cast<std::size_t>(device)];
-    const std::uint32_t most = large ? program::most_cluster_blocks : limits::portable_cluster_blocks;
-    const std::uint32_t own = handle.kernel->max_cluster_rank;
-    return own == 0 ? most : std::min(own, most);
-}
-
-}  // namespace
-
 ClusterChoice cluster_of(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
     const program::Kernel& kernel = *handle.kernel;
     const auto [x, y, z] = kernel.cluster;
@@ -113,13 +109,13 @@ ClusterChoice cluster_of(const CUlaunchConfig& config, const KernelHandle& handl
 
 EMULATED_CONTEXT_API(cuOccupancyMaxActiveClusters, 11070, int* clusters, CUfunction function,
                      const CUlaunchConfig* config) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    const auto handle = object_of<KernelHandle>(function);
     load_kernel(*handle, *current_context());
-    EMULATED_REQUIRE(clusters != nullptr && config != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
+    require(clusters != nullptr && config != nullptr);
+    require(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
     const int device = current_context()->device;
     const ClusterChoice choice = cluster_of(*config, *handle, device);
-    if (choice.error != CUDA_SUCCESS) return choice.error;
+    check(choice.error);
     const auto blocks = static_cast<int>(choice.size.count());
     return answer(clusters, resident_on_device(*config, *handle, device) / blocks);
 }
@@ -127,10 +123,10 @@ EMULATED_CONTEXT_API(cuOccupancyMaxActiveClusters, 11070, int* clusters, CUfunct
 /// The largest cluster, in blocks, that can be launched with this configuration.
 EMULATED_CONTEXT_API(cuOccupancyMaxPotentialClusterSize, 11070, int* size, CUfunction function,
                      const CUlaunchConfig* config) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    const auto handle = object_of<KernelHandle>(function);
     load_kernel(*handle, *current_context());
-    EMULATED_REQUIRE(size != nullptr && config != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
+    require(size != nullptr && config != nullptr);
+    require(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
     const int device = current_context()->device;
     const int resident = resident_on_device(*config, *handle, device);
     return answer(size, std::min(resident, static_cast<int>(most_cluster_blocks(*handle, device))));
@@ -138,24 +134,24 @@ EMULATED_CONTEXT_API(cuOccupancyMaxPotentialClusterSize, 11070, int* size, CUfun
 
 EMULATED_CONTEXT_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, int* blocks, CUfunction function,
                      int block_size, std::size_t dynamic_shared_bytes) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    const auto handle = object_of<KernelHandle>(function);
     load_kernel(*handle, *current_context());
-    EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(block_size >= 1 && blocks != nullptr);
     const int device = current_context()->device;
     return answer(blocks, resident_blocks(*handle, device, block_size, dynamic_shared_bytes));
 }
 
 EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, int* blocks, CUfunction function,
              int block_size, std::size_t dynamic_shared_bytes, unsigned int flags) {
-    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
-    return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
+    require(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    check(cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes));
 }
 
 /// The largest block size that keeps the most threads resident.
 EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, 6050, int* grid_size, int* block_size,
                      CUfunction function, CUoccupancyB2DSize shared_bytes_of,
                      std::size_t dynamic_shared_bytes, int block_limit) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    const auto handle = object_of<KernelHandle>(function);
     load_kernel(*handle, *current_context());
     int largest = static_cast<int>(handle->kernel->max_threads);
     if (block_limit > 0) largest = std::min(largest, block_limit);
@@ -170,31 +166,30 @@ EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, 6050, int* grid_size, int
             *grid_size = blocks * limits::multiprocessors;
         }
     }
-    return most_threads > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    require(most_threads > 0);
 }
 
 EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, int* grid_size, int* block_size,
              CUfunction function, CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes,
              int block_limit, unsigned int flags) {
-    EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
-    return cuOccupancyMaxPotentialBlockSize(grid_size, block_size, function, shared_bytes_of,
-                                            dynamic_shared_bytes, block_limit);
+    require(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    check(cuOccupancyMaxPotentialBlockSize(grid_size, block_size, function, shared_bytes_of,
+                                           dynamic_shared_bytes, block_limit));
 }
 
 /// The shared memory per block if `blocks` blocks share an SM, at most what a launch may ask for.
 EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t* bytes, CUfunction function,
                      int blocks, int block_size) {
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    const auto handle = object_of<KernelHandle>(function);
     load_kernel(*handle, *current_context());
-    EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
+    require(blocks >= 1 && block_size >= 1);
     const limits::Architecture& has = architecture_limits();
     const int each = has.shared_per_multiprocessor / blocks - has.shared_reserved_per_block;
     const int left =
         std::min(each, has.shared_per_block_optin) - static_cast<int>(handle->kernel->static_shared_bytes);
-    EMULATED_REQUIRE(left >= 0, CUDA_ERROR_INVALID_VALUE);
+    require(left >= 0);
     const int most = max_dynamic_shared_bytes(*handle, current_context()->device);
     *bytes = static_cast<std::size_t>(std::min(left / has.shared_granularity * has.shared_granularity, most));
-    return CUDA_SUCCESS;
 }
 
 }  // namespace emulated::driver

@@ -46,19 +46,19 @@ EMULATED_API(cuGetExportTable, 3000, const void** table, const CUuuid* id) {
             stderr);
     }
     if (table != nullptr) *table = nullptr;
-    return CUDA_ERROR_STUB_LIBRARY;
+    throw Failed{CUDA_ERROR_STUB_LIBRARY};
 }
 
 /// Returns the newest version that is neither newer than requested nor newer than the driver. A named driver refuses
 /// requests below a function's first version; without a named driver such clients get the oldest version.
 EMULATED_API(cuGetProcAddress, 12000, const char* symbol, void** function, int version, cuuint64_t flags,
              CUdriverProcAddressQueryResult* result) {
-    EMULATED_REQUIRE(symbol != nullptr && function != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
+    require(symbol != nullptr && function != nullptr);
+    require(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     *function = nullptr;
     // <cuda.h>: a version newer than the driver's is refused. Without a named driver, every version is accepted.
     const int named = Process::get().environment().named_driver;
-    EMULATED_REQUIRE(named == 0 || version <= named, CUDA_ERROR_INVALID_VALUE);
+    require(named == 0 || version <= named);
     const EntryPoint* best = nullptr;
     const EntryPoint* oldest = nullptr;
     for (const EntryPoint* entry = EntryPoint::first; entry != nullptr; entry = entry->next) {
@@ -75,7 +75,7 @@ EMULATED_API(cuGetProcAddress, 12000, const char* symbol, void** function, int v
                                       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
     // Callers that pass `result` read the outcome there; others get it as the error code.
-    return best != nullptr || result != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    require(best != nullptr || result != nullptr, CUDA_ERROR_NOT_FOUND);
 }
 
 }  // namespace emulated::driver

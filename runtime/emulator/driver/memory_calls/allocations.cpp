@@ -5,17 +5,17 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/interruption.hpp"
-#include "driver/limits.hpp"
 
 namespace emulated::driver {
 using memory::Allocation;
 
 // Addresses are aligned for textures, as with drivers.
-CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
-    EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemAlloc"));
+void allocate_memory(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
+    require(address != nullptr && bytes != 0);
+    unsafe_now("cuMemAlloc");
     synchronize_implicitly();
     Context& context = *current_context();
     const auto take = [&] {
@@ -27,84 +27,32 @@ CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, Allocation::Ki
         for (Context* each : Process::get().contexts()) each->graph.drain();
         made = take();
     }
-    EMULATED_REQUIRE(made.has_value(), out_of_memory());
+    if (!made) throw Failed{out_of_memory()};
     Process::get().own(*made, kind, context);
     *address = *made;
     trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "cuMemAlloc");
-    return CUDA_SUCCESS;
 }
 
 namespace {
 
 /// Reports why `address` cannot be freed.
-CUresult not_freeable(CUdeviceptr address) {
-    return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be freed: it is {}", address,
-                  Process::get().heap().describe(address, 1));
+[[noreturn]] void not_freeable(CUdeviceptr address) {
+    refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be freed: it is {}", address,
+           Process::get().heap().describe(address, 1));
 }
-
-}  // namespace
-
-CUresult ready_to_free() {
-    const CUresult state = ready();
-    const Context* context = current_context();
-    const bool failed = context != nullptr && context->alive && state == context->error.load();
-    const bool none = context == nullptr && state == CUDA_ERROR_INVALID_CONTEXT;  // the memory has a context
-    return failed || none ? CUDA_SUCCESS : state;
-}
-
-namespace {
 
 /// Frees pool memory without waiting: "This API will not perform any implicit synchronization when the pointer was
 /// allocated with cuMemAllocAsync or cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have
 /// completed".
-CUresult free_at_once(CUdeviceptr address, const Context& context) {
+void free_at_once(CUdeviceptr address, const Context& context) {
     Process& process = Process::get();
     const Allocation* allocation = process.heap().find(address);
     const auto kind = allocation == nullptr ? Allocation::Kind::device : allocation->kind;
-    if (allocation == nullptr || !process.begin_free(address)) return not_freeable(address);
-    if (!process.free(address, kind)) return not_freeable(address);
+    if (allocation == nullptr || !process.begin_free(address) || !process.free(address, kind))
+        not_freeable(address);
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
-    return context.error.load();
+    check(context.error.load());
 }
-
-}  // namespace
-
-CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
-    EMULATED_CHECK(unsafe_now("cuMemFree"));
-    if (ending()) return CUDA_SUCCESS;
-    Process& process = Process::get();
-    const Context* context = current_context() != nullptr ? current_context() : process.owner(address);
-    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    if (process.pool_of(address) != nullptr && !process.heap().is_lost(address))
-        return free_at_once(address, *context);
-    const auto fits = [&](const Allocation* allocation) {
-        return allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
-               !allocation->imported && std::ranges::find(kinds, allocation->kind) != kinds.end();
-    };
-    if (!process.environment().frees_wait && fits(process.heap().find(address)))
-        return free_at_once(address, *context);
-    synchronize_implicitly();
-    for (Context* each : process.contexts()) each->graph.drain();
-    const bool freed = process.scheduler().exclusively([&] {
-        if (process.heap().is_lost(address)) return process.free(address, Allocation::Kind::device);
-        const Allocation* allocation = process.heap().find(address);
-        if (!fits(allocation)) return false;
-        // All operations that used it have run, so later ones cannot conflict with it.
-        races::Detector::get().forget(address, allocation->bytes);
-        return process.free(address, allocation->kind);
-    });
-    EMULATED_CHECK(context->error.load());
-    if (!freed) return not_freeable(address);
-    trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
-    return CUDA_SUCCESS;
-}
-
-bool can_be_exported(const Allocation& allocation) {
-    return allocation.kind == Allocation::Kind::device && !allocation.imported &&
-           Process::get().pool_of(allocation.base) == nullptr;
-}
-
-namespace {
 
 /// The allocation at an address that a client may query; null otherwise.
 const Allocation* find(CUdeviceptr address) {
@@ -128,59 +76,95 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
     const auto give = [&](auto value) {
         *static_cast<decltype(value)*>(out) = known == nullptr ? decltype(value){} : value;
     };
-    switch (which) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT:
-            // A GPU's driver reports no context for pool memory.
-            return give(allocation.access == nullptr
-                            ? static_cast<void*>(Process::get().owner(allocation.base))
-                            : nullptr);
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-            return give(
-                static_cast<unsigned>(device_memory || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            return give(address);
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            return give(device_memory ? nullptr : reinterpret_cast<void*>(address));
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-            return give(unsigned{managed});
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-            *static_cast<int*>(out) = known == nullptr ? -2 : allocation.device;
-            return;
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-            return give(static_cast<unsigned long long>(allocation.serial));
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            return give(CUdeviceptr{allocation.base});
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            return give(std::size_t{allocation.bytes});
-        case CU_POINTER_ATTRIBUTE_MAPPED:
-            return give(1U);
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-            const PoolShare pool = Process::get().pool_of(allocation.base);
-            return give(find_object<MemoryPool>(pool.get()) == nullptr ? nullptr
-                                                                       : static_cast<void*>(pool.get()));
-        }
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            return give(static_cast<unsigned>(current_context()->memory.sees(allocation)
-                                                  ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
-                                                  : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
-        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-            return give(0U);
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            return give(unsigned{known != nullptr && can_be_exported(allocation)});
-        default:
-            return give(std::uint64_t{0});
+    const auto is = [&](CUpointer_attribute attribute) { return which == attribute; };
+    if (is(CU_POINTER_ATTRIBUTE_CONTEXT))  // a GPU's driver reports none for pool memory
+        return give(allocation.access == nullptr ? static_cast<void*>(Process::get().owner(allocation.base))
+                                                 : nullptr);
+    if (is(CU_POINTER_ATTRIBUTE_MEMORY_TYPE))
+        return give(unsigned{device_memory || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST});
+    if (is(CU_POINTER_ATTRIBUTE_DEVICE_POINTER)) return give(address);
+    if (is(CU_POINTER_ATTRIBUTE_HOST_POINTER))
+        return give(device_memory ? nullptr : reinterpret_cast<void*>(address));
+    if (is(CU_POINTER_ATTRIBUTE_IS_MANAGED)) return give(unsigned{managed});
+    if (is(CU_POINTER_ATTRIBUTE_BUFFER_ID)) return give(static_cast<unsigned long long>(allocation.serial));
+    if (is(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)) return give(CUdeviceptr{allocation.base});
+    if (is(CU_POINTER_ATTRIBUTE_RANGE_SIZE)) return give(std::size_t{allocation.bytes});
+    if (is(CU_POINTER_ATTRIBUTE_MAPPED)) return give(1U);
+    if (is(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)) return give(0U);
+    if (is(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE))
+        return give(unsigned{known != nullptr && can_be_exported(allocation)});
+    if (is(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)) {
+        *static_cast<int*>(out) = known == nullptr ? -2 : allocation.device;
+    } else if (is(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE)) {
+        const PoolShare pool = Process::get().pool_of(allocation.base);
+        give(find_object<MemoryPool>(pool.get()) == nullptr ? nullptr : static_cast<void*>(pool.get()));
+    } else if (is(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS)) {
+        give(unsigned{current_context()->memory.sees(allocation) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                                                 : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE});
+    } else {
+        give(std::uint64_t{0});
     }
 }
 
+/// Refuses attributes of lost memory, because a caller that asks for them is about to use it.
+void refuse_lost(CUdeviceptr address) {
+    const memory::Heap& heap = Process::get().heap();
+    if (heap.is_lost(address))
+        refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED, "{:#x} is {}: make the array again", address,
+               heap.describe(address, 1));
+}
+
 }  // namespace
+
+CUresult ready_to_free() {
+    const CUresult state = ready();
+    const Context* context = current_context();
+    const bool failed = context != nullptr && context->alive && state == context->error.load();
+    const bool none = context == nullptr && state == CUDA_ERROR_INVALID_CONTEXT;  // the memory has a context
+    return failed || none ? CUDA_SUCCESS : state;
+}
+
+void free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
+    unsafe_now("cuMemFree");
+    if (ending()) return;
+    Process& process = Process::get();
+    const Context* context = current_context() != nullptr ? current_context() : process.owner(address);
+    require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    if (process.pool_of(address) != nullptr && !process.heap().is_lost(address))
+        return free_at_once(address, *context);
+    const auto fits = [&](const Allocation* allocation) {
+        return allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
+               !allocation->imported && std::ranges::find(kinds, allocation->kind) != kinds.end();
+    };
+    if (!process.environment().frees_wait && fits(process.heap().find(address)))
+        return free_at_once(address, *context);
+    synchronize_implicitly();
+    for (Context* each : process.contexts()) each->graph.drain();
+    const bool freed = process.scheduler().exclusively([&] {
+        if (process.heap().is_lost(address)) return process.free(address, Allocation::Kind::device);
+        const Allocation* allocation = process.heap().find(address);
+        if (!fits(allocation)) return false;
+        // All operations that used it have run, so later ones cannot conflict with it.
+        races::Detector::get().forget(address, allocation->bytes);
+        return process.free(address, allocation->kind);
+    });
+    context->error.load();
+    if (!freed) not_freeable(address);
+    trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
+}
+
+bool can_be_exported(const Allocation& allocation) {
+    return allocation.kind == Allocation::Kind::device && !allocation.imported &&
+           Process::get().pool_of(allocation.base) == nullptr;
+}
 
 EMULATED_CONTEXT_API(cuMemAlloc, 3020, CUdeviceptr* address, std::size_t bytes) {
     return allocate_memory(address, bytes, Allocation::Kind::device);
 }
 
 EMULATED_API(cuMemFree, 3020, CUdeviceptr address) {
-    EMULATED_CHECK(ready_to_free());
-    if (address == 0) return CUDA_SUCCESS;
+    check(ready_to_free());
+    if (address == 0) return;
     return free_memory(address, {Allocation::Kind::device, Allocation::Kind::managed});
 }
 
@@ -188,13 +172,13 @@ EMULATED_API(cuMemFree, 3020, CUdeviceptr address) {
 EMULATED_CONTEXT_API(cuMemAllocPitch, 3020, CUdeviceptr* address, std::size_t* pitch, std::size_t width,
                      std::size_t height, unsigned int element_bytes) {
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
-    EMULATED_REQUIRE(pitch != nullptr && width > 0 && height > 0 && element, CUDA_ERROR_INVALID_VALUE);
+    require(pitch != nullptr && width > 0 && height > 0 && element);
     *pitch = (width + limits::texture_alignment - 1) / limits::texture_alignment * limits::texture_alignment;
     return allocate_memory(address, *pitch * height, Allocation::Kind::device);
 }
 
 EMULATED_CONTEXT_API(cuMemAllocManaged, 6000, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
-    EMULATED_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
+    require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
     return allocate_memory(address, bytes, Allocation::Kind::managed);
 }
 
@@ -202,49 +186,47 @@ EMULATED_CONTEXT_API(cuMemAllocManaged, 6000, CUdeviceptr* address, std::size_t 
 EMULATED_CONTEXT_API(cuMemHostAlloc, 2020, void** host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-    EMULATED_REQUIRE(host != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
+    require(host != nullptr && (flags & ~known) == 0);
     CUdeviceptr address = 0;
-    const CUresult result = allocate_memory(&address, bytes, Allocation::Kind::pinned);
-    if (result == CUDA_SUCCESS) *host = reinterpret_cast<void*>(address);
-    return result;
+    allocate_memory(&address, bytes, Allocation::Kind::pinned);
+    *host = reinterpret_cast<void*>(address);
 }
 
-EMULATED_API(cuMemAllocHost, 3020, void** host, std::size_t bytes) { return cuMemHostAlloc(host, bytes, 0); }
+EMULATED_API(cuMemAllocHost, 3020, void** host, std::size_t bytes) { check(cuMemHostAlloc(host, bytes, 0)); }
 
 EMULATED_API(cuMemFreeHost, 2000, void* host) {
-    EMULATED_CHECK(ready_to_free());
-    if (host == nullptr) return CUDA_SUCCESS;
+    check(ready_to_free());
+    if (host == nullptr) return;
     return free_memory(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
 
 EMULATED_CONTEXT_API(cuMemHostRegister, 6050, void* host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
-    EMULATED_REQUIRE(host != nullptr && bytes > 0 && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemHostRegister"));
+    require(host != nullptr && bytes > 0 && (flags & ~known) == 0);
+    unsafe_now("cuMemHostRegister");
     const bool done = Process::get().heap().register_host(host, bytes, current_context()->device);
     if (done) races::Detector::get().forget(reinterpret_cast<CUdeviceptr>(host), bytes);
-    return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    require(done, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 }
 
 EMULATED_CONTEXT_API(cuMemHostUnregister, 4000, void* host) {
-    EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
+    unsafe_now("cuMemHostUnregister");
     if (ending()) Process::get().drop_pending();  // the memory is about to be freed
     for (Context* context : Process::get().contexts()) context->graph.drain();
-    return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    require(Process::get().heap().unregister_host(host), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 /// Pinned memory has the same address on host and device ("unified addressing").
 EMULATED_CONTEXT_API(cuMemHostGetDevicePointer, 3020, CUdeviceptr* address, void* host, unsigned int flags) {
-    EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(find_pinned(host) != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(flags == 0 && find_pinned(host) != nullptr);
     return answer(address, reinterpret_cast<CUdeviceptr>(host));
 }
 
 /// All pinned memory here is portable and mapped.
 EMULATED_CONTEXT_API(cuMemHostGetFlags, 2030, unsigned int* flags, void* host) {
     const Allocation* allocation = find_pinned(host);
-    EMULATED_REQUIRE(allocation != nullptr && allocation->serial != 0, CUDA_ERROR_INVALID_VALUE);
+    require(allocation != nullptr && allocation->serial != 0);
     return answer(flags, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
@@ -252,50 +234,34 @@ EMULATED_CONTEXT_API(cuMemGetInfo, 3020, std::size_t* free, std::size_t* total) 
     const int device = current_context()->device;
     *total = Process::get().heap().capacity(device);
     *free = *total - Process::get().heap().used(device);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuMemGetAddressRange, 3020, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
     const Allocation* allocation = find(address);
-    if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
+    require(allocation != nullptr, CUDA_ERROR_NOT_FOUND);
     if (base != nullptr) *base = allocation->base;
     if (bytes != nullptr) *bytes = allocation->bytes;
-    return CUDA_SUCCESS;
 }
-
-namespace {
-
-/// Refuses attributes of lost memory, because a caller that asks for them is about to use it.
-CUresult refuse_lost(CUdeviceptr address) {
-    const memory::Heap& heap = Process::get().heap();
-    if (!heap.is_lost(address)) return CUDA_SUCCESS;
-    return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED, "{:#x} is {}: make the array again", address,
-                  heap.describe(address, 1));
-}
-
-}  // namespace
 
 EMULATED_CONTEXT_API(cuPointerGetAttribute, 4000, void* value, CUpointer_attribute which,
                      CUdeviceptr address) {
-    EMULATED_CHECK(refuse_lost(address));
+    refuse_lost(address);
     const Allocation* allocation = find(address);
-    if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    require(allocation != nullptr);
     write(value, which, allocation, address);
-    return CUDA_SUCCESS;
 }
 
 /// Unlike the single query, this succeeds for unknown pointers and returns zeros.
 EMULATED_CONTEXT_API(cuPointerGetAttributes, 7000, unsigned int count, CUpointer_attribute* which,
                      void** values, CUdeviceptr address) {
-    EMULATED_CHECK(refuse_lost(address));
+    refuse_lost(address);
     const Allocation* allocation = find(address);
     for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuPointerSetAttribute, 6000, const void*, CUpointer_attribute which, CUdeviceptr) {
-    EMULATED_CHECK(unsafe_now("cuPointerSetAttribute"));
-    return which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    unsafe_now("cuPointerSetAttribute");
+    require(which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CUDA_ERROR_NOT_SUPPORTED);
 }
 
 }  // namespace emulated::driver

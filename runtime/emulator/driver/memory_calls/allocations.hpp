@@ -10,7 +10,7 @@
 
 namespace emulated::driver {
 
-CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, memory::Allocation::Kind kind);
+void allocate_memory(CUdeviceptr* address, std::size_t bytes, memory::Allocation::Kind kind);
 
 /// True for memory of cuMemAlloc, which can be shared with other processes.
 bool can_be_exported(const memory::Allocation& allocation);
@@ -20,6 +20,6 @@ bool can_be_exported(const memory::Allocation& allocation);
 CUresult ready_to_free();
 
 /// Frees memory of one of these kinds. Waits for everything that may still use it.
-CUresult free_memory(CUdeviceptr address, std::initializer_list<memory::Allocation::Kind> kinds);
+void free_memory(CUdeviceptr address, std::initializer_list<memory::Allocation::Kind> kinds);
 
 }  // namespace emulated::driver

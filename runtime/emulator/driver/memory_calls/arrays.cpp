@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
-#include "driver/limits.hpp"
+#include "driver/captures.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/memory_calls/allocations.hpp"
 
 namespace emulated::driver {
@@ -95,8 +95,8 @@ memory::Image image_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, const TexelFormat& 
 }
 
 /// Computes the image of a new array, without an address. Refuses invalid descriptions with a report.
-CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
-                    const char* name) {
+void plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
+                const char* name) {
     const auto refuse_array = [&](CUresult code, const std::string& why) {
         return refuse(code, "{}: an array of {} x {} x {} cannot be made: {}", name, asked.Width,
                       asked.Height, asked.Depth, why);
@@ -112,7 +112,6 @@ CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, 
     if (const std::string why = objection(asked, mipmapped); !why.empty())
         return refuse_array(CUDA_ERROR_INVALID_VALUE, why);
     image = image_of(asked, *format);
-    return CUDA_SUCCESS;
 }
 
 CUDA_ARRAY3D_DESCRIPTOR level_of(CUDA_ARRAY3D_DESCRIPTOR description, unsigned level) {
@@ -127,18 +126,18 @@ CUDA_ARRAY3D_DESCRIPTOR level_of(CUDA_ARRAY3D_DESCRIPTOR description, unsigned l
 
 /// Creates mipmap levels in one allocation. Each is a CUDA array with half the extents of the previous one. An array that
 /// is not mipmapped has one level.
-CUresult create_levels(MipmappedArray& made, const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned levels,
-                       bool mipmapped, const char* name) {
+void create_levels(MipmappedArray& made, const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned levels,
+                   bool mipmapped, const char* name) {
     std::uint64_t bytes = 0;
     for (unsigned level = 0; level < levels; ++level) {
         memory::Image& image = made.images.emplace_back();
-        EMULATED_CHECK(plan_image(image, level_of(asked, level), mipmapped, name));
+        plan_image(image, level_of(asked, level), mipmapped, name);
         constexpr std::uint64_t step = limits::texture_alignment;
         image.address = (bytes + step - 1) / step * step;
         bytes = image.address + image.span();
     }
     CUdeviceptr address = 0;
-    EMULATED_CHECK(allocate_memory(&address, bytes, Allocation::Kind::device));
+    allocate_memory(&address, bytes, Allocation::Kind::device);
     Process::get().heap().set_name(address, mipmapped ? "of a mipmapped array" : "of a CUDA array");
     const std::uint64_t serial = Process::get().heap().find(address)->serial;
     for (unsigned level = 0; level < levels; ++level) {
@@ -151,16 +150,21 @@ CUresult create_levels(MipmappedArray& made, const CUDA_ARRAY3D_DESCRIPTOR& aske
         part->is_level = mipmapped;
         made.handles.push_back(new_handle<CUarray>(std::move(part)));
     }
-    return CUDA_SUCCESS;
 }
 
-CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const char* name) {
-    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now(name));
+void create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const char* name) {
+    require(handle != nullptr);
+    unsafe_now(name);
     MipmappedArray made;
-    EMULATED_CHECK(create_levels(made, asked, 1, false, name));
+    create_levels(made, asked, 1, false, name);
     *handle = made.handles[0];
-    return CUDA_SUCCESS;
+}
+
+// "Clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]". Layers and faces do not count as depth.
+unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned wanted) {
+    const bool deep = (asked.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
+    const std::size_t longest = std::max({asked.Width, asked.Height, deep ? asked.Depth : 0});
+    return std::clamp(wanted, 1u, static_cast<unsigned>(std::bit_width(longest)));
 }
 
 }  // namespace
@@ -173,7 +177,7 @@ std::optional<TexelFormat> texel_format(CUarray_format format, unsigned channels
 }
 
 EMULATED_CONTEXT_API(cuArrayCreate, 3020, CUarray* array, const CUDA_ARRAY_DESCRIPTOR* asked) {
-    EMULATED_REQUIRE(asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(asked != nullptr);
     CUDA_ARRAY3D_DESCRIPTOR full{};
     full.Width = asked->Width;
     full.Height = asked->Height;
@@ -183,71 +187,56 @@ EMULATED_CONTEXT_API(cuArrayCreate, 3020, CUarray* array, const CUDA_ARRAY_DESCR
 }
 
 EMULATED_CONTEXT_API(cuArray3DCreate, 3020, CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* asked) {
-    EMULATED_REQUIRE(asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(asked != nullptr);
     return create(array, *asked, "cuArray3DCreate");
 }
 
 EMULATED_CONTEXT_API(cuArrayGetDescriptor, 3020, CUDA_ARRAY_DESCRIPTOR* out, CUarray array) {
-    EMULATED_FIND(found, find_object<ArrayObject>(array));
+    const auto found = object_of<ArrayObject>(array);
     const CUDA_ARRAY3D_DESCRIPTOR& full = found->description;
     // The older structure has no field for a depth.
-    EMULATED_REQUIRE(full.Depth == 0, CUDA_ERROR_INVALID_VALUE);
+    require(full.Depth == 0);
     return answer(out, {full.Width, full.Height, full.Format, full.NumChannels});
 }
 
 EMULATED_CONTEXT_API(cuArray3DGetDescriptor, 3020, CUDA_ARRAY3D_DESCRIPTOR* out, CUarray array) {
-    EMULATED_FIND(found, find_object<ArrayObject>(array));
-    return answer(out, found->description);
+    return answer(out, object_of<ArrayObject>(array)->description);
 }
 
 EMULATED_API(cuArrayDestroy, 2000, CUarray array) {
-    EMULATED_CHECK(ready_to_free());
-    EMULATED_FIND(found, find_object<ArrayObject>(array));
-    EMULATED_REQUIRE(!found->is_level, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_CHECK(unsafe_now("cuArrayDestroy"));
-    const CUresult result = free_memory(found->image.address, {Allocation::Kind::device});
-    Process::get().handles().remove<ArrayObject>(array);
-    return result;
+    check(ready_to_free());
+    const auto found = object_of<ArrayObject>(array);
+    require(!found->is_level, CUDA_ERROR_INVALID_HANDLE);
+    unsafe_now("cuArrayDestroy");
+    remove<ArrayObject>(array);
+    free_memory(found->image.address, {Allocation::Kind::device});
 }
 
 // Mipmapped arrays
 
-namespace {
-
-// "Clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]". Layers and faces do not count as depth.
-unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned wanted) {
-    const bool deep = (asked.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
-    const std::size_t longest = std::max({asked.Width, asked.Height, deep ? asked.Depth : 0});
-    return std::clamp(wanted, 1u, static_cast<unsigned>(std::bit_width(longest)));
-}
-
-}  // namespace
-
 EMULATED_CONTEXT_API(cuMipmappedArrayCreate, 5000, CUmipmappedArray* array,
                      const CUDA_ARRAY3D_DESCRIPTOR* asked, unsigned int wanted) {
-    EMULATED_REQUIRE(array != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMipmappedArrayCreate"));
+    require(array != nullptr && asked != nullptr);
+    unsafe_now("cuMipmappedArrayCreate");
     auto made = std::make_shared<MipmappedArray>();
-    EMULATED_CHECK(create_levels(*made, *asked, levels_of(*asked, wanted), true, "cuMipmappedArrayCreate"));
+    create_levels(*made, *asked, levels_of(*asked, wanted), true, "cuMipmappedArrayCreate");
     *array = new_handle<CUmipmappedArray>(std::move(made));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuMipmappedArrayGetLevel, 5000, CUarray* out, CUmipmappedArray array,
                      unsigned int level) {
-    EMULATED_FIND(found, find_object<MipmappedArray>(array));
-    EMULATED_REQUIRE(level < found->handles.size(), CUDA_ERROR_INVALID_VALUE);
+    const auto found = object_of<MipmappedArray>(array);
+    require(level < found->handles.size());
     return answer(out, found->handles[level]);
 }
 
 EMULATED_API(cuMipmappedArrayDestroy, 5000, CUmipmappedArray array) {
-    EMULATED_CHECK(ready_to_free());
-    EMULATED_FIND(found, find_object<MipmappedArray>(array));
-    EMULATED_CHECK(unsafe_now("cuMipmappedArrayDestroy"));
-    const CUresult result = free_memory(found->images[0].address, {Allocation::Kind::device});
+    check(ready_to_free());
+    const auto found = object_of<MipmappedArray>(array);
+    unsafe_now("cuMipmappedArrayDestroy");
     for (const CUarray each : found->handles) Process::get().handles().remove<ArrayObject>(each);
-    Process::get().handles().remove<MipmappedArray>(array);
-    return result;
+    remove<MipmappedArray>(array);
+    free_memory(found->images[0].address, {Allocation::Kind::device});
 }
 
 }  // namespace emulated::driver

@@ -1,12 +1,11 @@
 // The copy functions. Each says what source and destination are and whether the host waits.
 #include <cstddef>
 #include <cstring>
-#include <initializer_list>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_calls/arrays.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -32,8 +31,8 @@ struct Side3D {
 };
 
 /// Checks that the box lies inside the array and starts and ends on texel boundaries.
-CUresult to_array_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
-    EMULATED_FIND(array, find_object<ArrayObject>(side.array));
+void to_array_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
+    const auto array = object_of<ArrayObject>(side.array);
     const memory::Image& image = array->image;
     const auto fits = [](std::size_t from, std::size_t count, std::size_t all) {
         return from <= all && count <= all - from;
@@ -41,21 +40,20 @@ CUresult to_array_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     const bool inside = fits(side.x, extent.width, image.pitch) &&
                         fits(side.y, extent.height, image.height) && fits(side.z, extent.depth, image.slices);
     const bool whole = side.x % image.format.bytes() == 0 && extent.width % image.format.bytes() == 0;
-    EMULATED_REQUIRE(inside && whole, CUDA_ERROR_INVALID_VALUE);
+    require(inside && whole);
     end = device(image.address + side.z * image.slice_pitch + side.y * image.pitch + side.x);
     end.rows.pitch = image.pitch;
     end.rows.slice_pitch = image.slice_pitch;
-    return CUDA_SUCCESS;
 }
 
 /// Refuses rows that exceed the pitch or height, and unknown kinds of memory.
-CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
+void to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     if (side.type == CU_MEMORYTYPE_ARRAY) return to_array_end(end, side, extent);
     const std::size_t pitch = side.pitch == 0 ? side.x + extent.width : side.pitch;
     const std::size_t height = side.height == 0 ? side.y + extent.height : side.height;
     const bool fits = side.x <= pitch && extent.width <= pitch - side.x && pitch <= 2147483647 &&
                       (extent.depth <= 1 || (side.y <= height && extent.height <= height - side.y));
-    EMULATED_REQUIRE(fits, CUDA_ERROR_INVALID_VALUE);
+    require(fits);
     if (side.type == CU_MEMORYTYPE_HOST) {
         end = host(side.host);
     } else if (side.type == CU_MEMORYTYPE_DEVICE) {
@@ -63,46 +61,43 @@ CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     } else if (side.type == CU_MEMORYTYPE_UNIFIED) {
         end = unified(side.device);
     } else {
-        return CUDA_ERROR_INVALID_VALUE;
+        throw Failed{CUDA_ERROR_INVALID_VALUE};
     }
     std::size_t slice_pitch = 0;
-    EMULATED_REQUIRE(!__builtin_mul_overflow(pitch, height, &slice_pitch), CUDA_ERROR_INVALID_VALUE);
+    require(!__builtin_mul_overflow(pitch, height, &slice_pitch));
     end.rows.address += side.z * slice_pitch + side.y * pitch + side.x;
     end.rows.pitch = pitch;
     end.rows.slice_pitch = slice_pitch;
-    return CUDA_SUCCESS;
 }
 
 /// Checks both sides of a copy. `box` must outlive `made`.
-CUresult find_ends(Copy& made, const CUDA_MEMCPY3D& box) {
-    EMULATED_REQUIRE(
-        box.srcLOD == 0 && box.dstLOD == 0 && box.reserved0 == nullptr && box.reserved1 == nullptr,
-        CUDA_ERROR_INVALID_VALUE);
+void find_ends(Copy& made, const CUDA_MEMCPY3D& box) {
+    require(box.srcLOD == 0 && box.dstLOD == 0 && box.reserved0 == nullptr && box.reserved1 == nullptr);
     made.extent = {box.WidthInBytes, box.Height, box.Depth};
     made.described = &box;
-    EMULATED_CHECK(to_end(made.to,
-                          {box.dstMemoryType, box.dstHost, box.dstDevice, box.dstArray, box.dstXInBytes,
-                           box.dstY, box.dstZ, box.dstPitch, box.dstHeight},
-                          made.extent));
+    to_end(made.to,
+           {box.dstMemoryType, box.dstHost, box.dstDevice, box.dstArray, box.dstXInBytes, box.dstY, box.dstZ,
+            box.dstPitch, box.dstHeight},
+           made.extent);
     return to_end(made.from,
                   {box.srcMemoryType, box.srcHost, box.srcDevice, box.srcArray, box.srcXInBytes, box.srcY,
                    box.srcZ, box.srcPitch, box.srcHeight},
                   made.extent);
 }
 
-CUresult copy_3d(const CUDA_MEMCPY3D* box, CUstream stream, Wait wait, const char* name,
-                 bool between_peers = false) {
-    EMULATED_CHECK(ready());
-    EMULATED_REQUIRE(box != nullptr, CUDA_ERROR_INVALID_VALUE);
+void copy_3d(const CUDA_MEMCPY3D* box, CUstream stream, Wait wait, const char* name,
+             bool between_peers = false) {
+    check(ready());
+    require(box != nullptr);
     Copy copy;
-    EMULATED_CHECK(find_ends(copy, *box));
+    find_ends(copy, *box);
     copy.between_peers = between_peers;
     return copy_rows(copy, stream, wait, name);
 }
 
-CUresult copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const char* name) {
-    EMULATED_CHECK(ready());
-    EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
+void copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const char* name) {
+    check(ready());
+    require(given != nullptr);
     CUDA_MEMCPY3D copy = {};
     copy.srcXInBytes = given->srcXInBytes;
     copy.srcY = given->srcY;
@@ -125,21 +120,36 @@ CUresult copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const c
 }
 
 /// A part of a one-dimensional array.
-CUresult in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t bytes) {
-    EMULATED_CHECK(ready());
-    EMULATED_FIND(array, find_object<ArrayObject>(handle));
-    EMULATED_REQUIRE(array->image.height == 1 && array->image.slices == 1, CUDA_ERROR_INVALID_VALUE);
+void in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t bytes) {
+    check(ready());
+    const auto array = object_of<ArrayObject>(handle);
+    require(array->image.height == 1 && array->image.slices == 1);
     Side3D side{};
     side.array = handle;
     side.x = offset;
     return to_array_end(end, side, {bytes});
 }
 
+/// The addresses determine the devices; the contexts only need to exist.
+void copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wait, const char* name) {
+    check(ready());
+    require(given != nullptr);
+    check(state_of(find_context(given->srcContext)));
+    check(state_of(find_context(given->dstContext)));
+    CUDA_MEMCPY3D copy;  // the same layout, with reserved pointers in place of contexts
+    static_assert(sizeof copy == sizeof *given &&
+                  offsetof(CUDA_MEMCPY3D, reserved0) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
+                  offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext));
+    std::memcpy(&copy, given, sizeof copy);
+    copy.reserved0 = copy.reserved1 = nullptr;
+    return copy_3d(&copy, stream, wait, name, true);
+}
+
 }  // namespace
 
-CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& box, Context& context) {
+void make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& box, Context& context) {
     Copy copy;
-    EMULATED_CHECK(find_ends(copy, box));
+    find_ends(copy, box);
     return make_copy_node(node, copy, context, nullptr, "a memcpy node");
 }
 
@@ -161,7 +171,7 @@ EMULATED_COPIES(DtoD, 3020, CUdeviceptr, device, CUdeviceptr, device, Wait::no)
 #define EMULATED_ARRAY_COPY(kind, version, wait, stream, other, ...)                        \
     EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, __VA_ARGS__) {                     \
         CopyEnd end;                                                                        \
-        EMULATED_CHECK(in_array(end, array, offset, bytes));                                \
+        in_array(end, array, offset, bytes);                                                \
         return copy_rows({EMULATED_ENDS_##other, {bytes}}, stream, wait, "cuMemcpy" #kind); \
     }
 #define EMULATED_ENDS_FROM_HOST end, host(from)
@@ -184,8 +194,8 @@ EMULATED_ARRAY_COPY(AtoD, 3020, Wait::no, nullptr, TO_DEVICE, CUdeviceptr to, CU
 EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offset, CUarray from,
                             std::size_t from_offset, std::size_t bytes) {
     CopyEnd to_end, from_end;
-    EMULATED_CHECK(in_array(to_end, to, to_offset, bytes));
-    EMULATED_CHECK(in_array(from_end, from, from_offset, bytes));
+    in_array(to_end, to, to_offset, bytes);
+    in_array(from_end, from, from_offset, bytes);
     return copy_rows({to_end, from_end, {bytes}}, nullptr, Wait::no, "cuMemcpyAtoA");
 }
 
@@ -193,42 +203,23 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offse
 /// contexts.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes) {
-    EMULATED_CHECK(state_of(find_context(to_context)));
-    EMULATED_CHECK(state_of(find_context(from_context)));
-    EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
+    check(state_of(find_context(to_context)));
+    check(state_of(find_context(from_context)));
+    unsafe_now("cuMemcpyPeer");
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
-    EMULATED_CHECK(copy_rows(peer_copy(to, from, bytes), nullptr, Wait::no, "cuMemcpyPeer"));
+    copy_rows(peer_copy(to, from, bytes), nullptr, Wait::no, "cuMemcpyPeer");
     current_context()->graph.synchronize_all();
-    return current_context()->take_error();
+    check(current_context()->take_error());
 }
 
 /// The addresses determine the devices; the contexts only need to exist.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes, CUstream stream) {
-    EMULATED_CHECK(state_of(find_context(to_context)));
-    EMULATED_CHECK(state_of(find_context(from_context)));
+    check(state_of(find_context(to_context)));
+    check(state_of(find_context(from_context)));
     return copy_rows(peer_copy(to, from, bytes), stream, Wait::no, "cuMemcpyPeerAsync");
 }
-
-namespace {
-
-/// The addresses determine the devices; the contexts only need to exist.
-CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wait, const char* name) {
-    EMULATED_CHECK(ready());
-    EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(state_of(find_context(given->srcContext)));
-    EMULATED_CHECK(state_of(find_context(given->dstContext)));
-    CUDA_MEMCPY3D copy;  // the same layout, with reserved pointers in place of contexts
-    static_assert(sizeof copy == sizeof *given &&
-                  offsetof(CUDA_MEMCPY3D, reserved0) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
-                  offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext));
-    std::memcpy(&copy, given, sizeof copy);
-    copy.reserved0 = copy.reserved1 = nullptr;
-    return copy_3d(&copy, stream, wait, name, true);
-}
-
-}  // namespace
 
 /// Copies that a structure describes: one that waits and one that takes a stream.
 #define EMULATED_DESCRIBED_COPIES(kind, version, Copy, copy)                                  \

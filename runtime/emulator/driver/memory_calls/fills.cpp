@@ -1,6 +1,6 @@
 // The fill functions, by element size.
 #include "driver/call.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 
 namespace emulated::driver {
 

@@ -6,7 +6,7 @@
 
 #include "driver/call.hpp"
 #include "driver/graph_nodes.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 #include "streams/known.hpp"
 
 namespace emulated::driver {
@@ -25,8 +25,7 @@ class GraphMemory {
         All::remove(address_);
         Process::get().end_keeping(address_);
     }
-    GraphMemory(const GraphMemory&) = delete;
-    GraphMemory& operator=(const GraphMemory&) = delete;
+    GraphMemory(GraphMemory&&) = delete;
 
     /// True if `graph` may add a node that frees this memory; records that it has one.
     static bool claim_free(CUdeviceptr address, std::uint64_t graph) {
@@ -77,6 +76,19 @@ struct Addresses {
     }
 };
 
+struct GraphMemoryAttribute {
+    CUgraphMem_attribute which;
+    std::uint64_t MemoryPool::Numbers::*bytes;
+    bool is_high;
+};
+/// Memory stays reserved for graphs until it is trimmed, so used and reserved memory are the same number.
+constexpr GraphMemoryAttribute graph_attributes[] = {
+    {CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &MemoryPool::Numbers::reserved, false},
+    {CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &MemoryPool::Numbers::used_high, true},
+    {CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &MemoryPool::Numbers::reserved, false},
+    {CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &MemoryPool::Numbers::reserved_high, true},
+};
+
 }  // namespace
 
 const std::shared_ptr<MemoryPool>& graph_pool(int device) {
@@ -91,23 +103,22 @@ const std::shared_ptr<MemoryPool>& graph_pool(int device) {
     return pools[static_cast<std::size_t>(device)];
 }
 
-CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation, Context& context,
-                              const WorkGraph& graph) {
+void make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation, Context& context,
+                          const WorkGraph& graph) {
     const CUmemPoolProps& properties = allocation.poolProps;
     Process& process = Process::get();
-    EMULATED_REQUIRE(process.environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+    require(process.environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const auto place = place_of(&properties.location, properties.allocType);
-    EMULATED_REQUIRE(place.has_value() && allocation.bytesize != 0 &&
-                         properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
-                         (allocation.accessDescs != nullptr || allocation.accessDescCount == 0),
-                     CUDA_ERROR_INVALID_VALUE);
+    require(place.has_value() && allocation.bytesize != 0 &&
+            properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+            (allocation.accessDescs != nullptr || allocation.accessDescCount == 0));
     const std::uint32_t access = access_of(allocation, *place);
-    EMULATED_REQUIRE(access != 0, CUDA_ERROR_INVALID_VALUE);
+    require(access != 0);
     const std::uint64_t bytes = allocation.bytesize;
     const int device = place->device;
     const auto made =
         process.heap().reserve(device, bytes, std::make_shared<memory::PoolAccess>(access), place->memory);
-    EMULATED_REQUIRE(made.has_value(), out_of_memory());
+    if (!(made.has_value())) throw Failed{out_of_memory()};
     const CUdeviceptr address = *made;
     graph_pool(device)->take(bytes, nullptr);
     process.own(address, place->memory, context, share_of(graph_pool(device), bytes));
@@ -127,10 +138,9 @@ CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& all
                   Process::get().heap().commit(address);
                   note_write(address, bytes);
               });
-    return CUDA_SUCCESS;
 }
 
-CUresult make_free_node(WorkNode& node, CUdeviceptr address, Context& context, const WorkGraph& graph) {
+void make_free_node(WorkNode& node, CUdeviceptr address, Context& context, const WorkGraph& graph) {
     if (!GraphMemory::claim_free(address, graph.id))
         return refuse(
             CUDA_ERROR_INVALID_VALUE,
@@ -145,12 +155,11 @@ CUresult make_free_node(WorkNode& node, CUdeviceptr address, Context& context, c
               [free = free_work(address, context), &context, resets = resets_before_call()] {
                   if (context.executes(resets)) free();
               });
-    return CUDA_SUCCESS;
 }
 
-CUresult begin_memory(const WorkGraph& graph, bool frees_first, const StreamTarget& target) {
+void begin_memory(const WorkGraph& graph, bool frees_first, const StreamTarget& target) {
     const Addresses its(graph);
-    if (its.allocated.empty() && its.freed.empty()) return CUDA_SUCCESS;
+    if (its.allocated.empty() && its.freed.empty()) return;
     Process& process = Process::get();
     const auto is_there = [&](CUdeviceptr address) { return !process.is_being_freed(address); };
     for (const CUdeviceptr address : its.allocated) {
@@ -172,48 +181,26 @@ CUresult begin_memory(const WorkGraph& graph, bool frees_first, const StreamTarg
         if (!Addresses::has(its.freed, address)) process.begin_use(address);
     }
     for (const CUdeviceptr address : its.freed) process.begin_free(address);
-    return CUDA_SUCCESS;
 }
 
-namespace {
-
-struct GraphMemoryAttribute {
-    CUgraphMem_attribute which;
-    std::uint64_t MemoryPool::Numbers::*bytes;
-    bool is_high;
-};
-/// Memory stays reserved for graphs until it is trimmed, so used and reserved memory are the same number.
-constexpr GraphMemoryAttribute graph_attributes[] = {
-    {CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &MemoryPool::Numbers::reserved, false},
-    {CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &MemoryPool::Numbers::used_high, true},
-    {CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &MemoryPool::Numbers::reserved, false},
-    {CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &MemoryPool::Numbers::reserved_high, true},
-};
-
-}  // namespace
-
 EMULATED_API(cuDeviceGraphMemTrim, 11040, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     graph_pool(device)->trim_to(0);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuDeviceGetGraphMemAttribute, 11040, CUdevice device, CUgraphMem_attribute which, void* value) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     const auto* attribute = find_row(graph_attributes, &GraphMemoryAttribute::which, which);
-    EMULATED_REQUIRE(attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(attribute != nullptr && value != nullptr);
     *static_cast<cuuint64_t*>(value) = graph_pool(device)->numbers().*attribute->bytes;
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuDeviceSetGraphMemAttribute, 11040, CUdevice device, CUgraphMem_attribute which, void* value) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     const auto* attribute = find_row(graph_attributes, &GraphMemoryAttribute::which, which);
-    EMULATED_REQUIRE(attribute != nullptr && attribute->is_high && value != nullptr &&
-                         *static_cast<const cuuint64_t*>(value) == 0,
-                     CUDA_ERROR_INVALID_VALUE);
+    require(attribute != nullptr && attribute->is_high && value != nullptr &&
+            *static_cast<const cuuint64_t*>(value) == 0);
     graph_pool(device)->change([&](MemoryPool::Numbers& numbers) { numbers.*attribute->bytes = 0; });
-    return CUDA_SUCCESS;
 }
 
 }  // namespace emulated::driver

@@ -12,7 +12,7 @@ namespace emulated::driver {
 /// Called for a launch of `graph` on `target`: host calls see the memory of its nodes as allocated or freed from now on.
 /// With `frees_first`, memory left by an earlier launch is freed first. Fails without a change if memory is already
 /// allocated, or not allocated at a free node.
-CUresult begin_memory(const streams::WorkGraph& graph, bool frees_first, const StreamTarget& target);
+void begin_memory(const streams::WorkGraph& graph, bool frees_first, const StreamTarget& target);
 
 /// The work of a free node in `context`, which frees like cuMemFreeAsync.
 std::function<void()> free_work(CUdeviceptr address, Context& context);

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "driver/graph_nodes.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 #include "memory/managed_hints.hpp"
 
 namespace emulated::driver {
@@ -22,14 +22,14 @@ const memory::Allocation* managed_at(CUdeviceptr address, std::size_t bytes) {
 }
 bool is_managed(CUdeviceptr address, std::size_t bytes) { return managed_at(address, bytes) != nullptr; }
 
-/// CUDA_SUCCESS, or why managed memory cannot be at this location.
-CUresult check_location(const CUmemLocation& location) {
+/// Checks that managed memory can be at this location.
+void check_location(const CUmemLocation& location) {
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-        return Process::get().is_device(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+        return require(Process::get().is_device(location.id), CUDA_ERROR_INVALID_DEVICE);
     const bool host = location.type == CU_MEM_LOCATION_TYPE_HOST ||
                       location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
                       location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-    return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    require(host);
 }
 
 /// Converts a location for queries. "The host NUMA node closest to the calling thread's CPU" is the only one here.
@@ -77,32 +77,6 @@ void take_advice(ManagedHints::Hints& hints, CUmem_advise advice, const CUmemLoc
     }
 }
 
-}  // namespace
-
-EMULATED_STREAM_API(cuMemPrefetchAsync, 12020, CUdeviceptr address, std::size_t bytes, CUmemLocation location,
-                    unsigned int flags, CUstream handle) {
-    EMULATED_STREAM(target, handle);
-    EMULATED_REQUIRE(flags == 0 && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(check_location(location));
-    note_prefetch(address, bytes, location);
-    return CUDA_SUCCESS;
-}
-
-EMULATED_CONTEXT_API(cuMemAdvise, 12020, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
-                     CUmemLocation location) {
-    const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-    EMULATED_REQUIRE(known && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
-    if (!ignores_location(advice)) EMULATED_CHECK(check_location(location));
-    // "Either CU_MEM_LOCATION_TYPE_DEVICE ... or CU_MEM_LOCATION_TYPE_HOST ... All other location types are invalid."
-    EMULATED_REQUIRE(!is_accessed_by(advice) || location.type == CU_MEM_LOCATION_TYPE_DEVICE ||
-                         location.type == CU_MEM_LOCATION_TYPE_HOST,
-                     CUDA_ERROR_INVALID_VALUE);
-    change_hints(address, bytes, [&](ManagedHints::Hints& hints) { take_advice(hints, advice, location); });
-    return CUDA_SUCCESS;
-}
-
-namespace {
-
 using Pieces = std::span<const ManagedHints::Hints>;
 
 /// The location that all pieces of a range share, or no location.
@@ -147,55 +121,20 @@ void list_accessing(Pieces pieces, std::span<int> out) {
     std::fill(next, out.end(), CU_DEVICE_INVALID);
 }
 
-CUresult get_attribute(void* data, std::size_t bytes, CUmem_range_attribute which, Pieces pieces) {
-    EMULATED_REQUIRE(data != nullptr && bytes > 0 && bytes % sizeof(int) == 0, CUDA_ERROR_INVALID_VALUE);
+void get_attribute(void* data, std::size_t bytes, CUmem_range_attribute which, Pieces pieces) {
+    require(data != nullptr && bytes > 0 && bytes % sizeof(int) == 0);
     const std::span out(static_cast<int*>(data), bytes / sizeof(int));
     if (which == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
         list_accessing(pieces, out);
-        return CUDA_SUCCESS;
+        return;
     }
-    EMULATED_REQUIRE(out.size() == 1, CUDA_ERROR_INVALID_VALUE);
+    require(out.size() == 1);
     if (which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY)
         return answer(out.data(), std::ranges::all_of(pieces, &ManagedHints::Hints::read_mostly) ? 1 : 0);
     const auto* row = find_row(location_attributes, &LocationAttribute::which, which);
-    EMULATED_REQUIRE(row != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(row != nullptr);
     return answer(out.data(), row->number(common(pieces, row->location)));
 }
-
-}  // namespace
-
-EMULATED_CONTEXT_API(cuMemRangeGetAttributes, 8000, void** data, std::size_t* bytes,
-                     CUmem_range_attribute* attributes, std::size_t count, CUdeviceptr address,
-                     std::size_t range) {
-    const memory::Allocation* allocation = managed_at(address, range);
-    EMULATED_REQUIRE(
-        allocation != nullptr && count > 0 && data != nullptr && bytes != nullptr && attributes != nullptr,
-        CUDA_ERROR_INVALID_VALUE);
-    const auto pieces = allocation->hints->of(address - allocation->base, range);
-    for (std::size_t i = 0; i < count; ++i)
-        EMULATED_CHECK(get_attribute(data[i], bytes[i], attributes[i], pieces));
-    return CUDA_SUCCESS;
-}
-
-EMULATED_CONTEXT_API(cuMemRangeGetAttribute, 8000, void* data, std::size_t bytes, CUmem_range_attribute which,
-                     CUdeviceptr address, std::size_t range) {
-    return cuMemRangeGetAttributes(&data, &bytes, &which, 1, address, range);
-}
-
-/// Only a whole allocation can be attached, and CU_MEM_ATTACH_SINGLE needs a stream that the client created.
-EMULATED_STREAM_API(cuStreamAttachMemAsync, 6000, CUstream handle, CUdeviceptr address, std::size_t bytes,
-                    unsigned int flags) {
-    EMULATED_STREAM(target, handle);
-    const bool one_flag =
-        flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
-    const bool for_null = flags == CU_MEM_ATTACH_SINGLE && target.owner == nullptr;
-    const memory::Allocation* allocation = managed_at(address, 1);
-    EMULATED_REQUIRE(one_flag && !for_null && allocation != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const bool whole = address == allocation->base && (bytes == 0 || bytes == allocation->bytes);
-    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-namespace {
 
 /// True if the indices assign each of `count` operations to an entry. An entry applies from its index to the next entry's.
 /// "The first entry must always be 0 ... each entry must be greater than the previous entry and the last entry should be
@@ -210,53 +149,41 @@ bool covers(const std::size_t* first_of, std::size_t entries, std::size_t count)
 }
 
 /// "Must not be legacy NULL stream."
-CUresult stream_of_its_own(CUstream handle) {
-    const StreamTarget target(handle);
-    EMULATED_CHECK(target.state);
-    return target.owner == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
+void stream_of_its_own(CUstream handle) { require(find_stream(handle).owner != nullptr); }
 
 /// Sets `failed` to the index of the refused copy, or to `count` if the error is not about one copy.
-CUresult copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* bytes,
-                    std::size_t count, const CUmemcpyAttributes* attributes, const std::size_t* first_of,
-                    std::size_t entries, CUstream stream, std::size_t& failed) {
+void copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* bytes, std::size_t count,
+                const CUmemcpyAttributes* attributes, const std::size_t* first_of, std::size_t entries,
+                CUstream stream, std::size_t& failed) {
     failed = count;
-    EMULATED_CHECK(stream_of_its_own(stream));
-    EMULATED_REQUIRE(count > 0 && to != nullptr && from != nullptr && bytes != nullptr &&
-                         attributes != nullptr && covers(first_of, entries, count),
-                     CUDA_ERROR_INVALID_VALUE);
+    stream_of_its_own(stream);
+    require(count > 0 && to != nullptr && from != nullptr && bytes != nullptr && attributes != nullptr &&
+            covers(first_of, entries, count));
     for (const CUmemcpyAttributes& each : std::span(attributes, entries)) {
         const int order = static_cast<int>(each.srcAccessOrder);
-        EMULATED_REQUIRE(order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
-                             order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY &&
-                             each.flags <= CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE,
-                         CUDA_ERROR_INVALID_VALUE);
+        require(order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY &&
+                each.flags <= CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE);
     }
     for (std::size_t i = 0; i < count; ++i) {
         failed = i;
-        EMULATED_CHECK(copy_rows({{Side::unified, {to[i], 0}}, {Side::unified, {from[i], 0}}, {bytes[i]}},
-                                 stream, Wait::no, "cuMemcpyBatchAsync"));
+        copy_rows({{Side::unified, {to[i], 0}}, {Side::unified, {from[i], 0}}, {bytes[i]}}, stream, Wait::no,
+                  "cuMemcpyBatchAsync");
     }
     failed = count;
-    return CUDA_SUCCESS;
 }
 
 /// The checks that all batches about managed memory share.
-CUresult check_ranges(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count,
-                      unsigned long long flags, CUstream stream) {
-    EMULATED_CHECK(stream_of_its_own(stream));
-    EMULATED_REQUIRE(flags == 0 && count > 0 && addresses != nullptr && bytes != nullptr,
-                     CUDA_ERROR_INVALID_VALUE);
-    for (std::size_t i = 0; i < count; ++i)
-        EMULATED_REQUIRE(is_managed(addresses[i], bytes[i]), CUDA_ERROR_INVALID_VALUE);
-    return CUDA_SUCCESS;
+void check_ranges(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count,
+                  unsigned long long flags, CUstream stream) {
+    stream_of_its_own(stream);
+    require(flags == 0 && count > 0 && addresses != nullptr && bytes != nullptr);
+    for (std::size_t i = 0; i < count; ++i) require(is_managed(addresses[i], bytes[i]));
 }
 
-CUresult check_locations(const CUmemLocation* locations, const std::size_t* first_of, std::size_t entries,
-                         std::size_t count) {
-    EMULATED_REQUIRE(locations != nullptr && covers(first_of, entries, count), CUDA_ERROR_INVALID_VALUE);
-    for (const CUmemLocation& each : std::span(locations, entries)) EMULATED_CHECK(check_location(each));
-    return CUDA_SUCCESS;
+void check_locations(const CUmemLocation* locations, const std::size_t* first_of, std::size_t entries,
+                     std::size_t count) {
+    require(locations != nullptr && covers(first_of, entries, count));
+    for (const CUmemLocation& each : std::span(locations, entries)) check_location(each);
 }
 
 /// Records the prefetches of a batch that was checked.
@@ -269,14 +196,59 @@ void note_prefetches(const CUdeviceptr* addresses, const std::size_t* bytes, std
 }
 
 /// "Performing a discard ... the contents are undefined": filled with poison, so that a read is noticed.
-CUresult discard(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count, CUstream stream) {
+void discard(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count, CUstream stream) {
     for (std::size_t i = 0; i < count; ++i)
-        EMULATED_CHECK(fill_rows({addresses[i], 0, memory::poison, 1, bytes[i], 1, nullptr}, stream, Wait::no,
-                                 "cuMemDiscardBatchAsync"));
-    return CUDA_SUCCESS;
+        fill_rows({addresses[i], 0, memory::poison, 1, bytes[i], 1, nullptr}, stream, Wait::no,
+                  "cuMemDiscardBatchAsync");
 }
 
 }  // namespace
+
+EMULATED_STREAM_API(cuMemPrefetchAsync, 12020, CUdeviceptr address, std::size_t bytes, CUmemLocation location,
+                    unsigned int flags, CUstream handle) {
+    const auto target = find_stream(handle);
+    require(flags == 0 && is_managed(address, bytes));
+    check_location(location);
+    note_prefetch(address, bytes, location);
+}
+
+EMULATED_CONTEXT_API(cuMemAdvise, 12020, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                     CUmemLocation location) {
+    const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+    require(known && is_managed(address, bytes));
+    if (!ignores_location(advice)) check_location(location);
+    // "Either CU_MEM_LOCATION_TYPE_DEVICE ... or CU_MEM_LOCATION_TYPE_HOST ... All other location types are invalid."
+    require(!is_accessed_by(advice) || location.type == CU_MEM_LOCATION_TYPE_DEVICE ||
+            location.type == CU_MEM_LOCATION_TYPE_HOST);
+    change_hints(address, bytes, [&](ManagedHints::Hints& hints) { take_advice(hints, advice, location); });
+}
+
+EMULATED_CONTEXT_API(cuMemRangeGetAttributes, 8000, void** data, std::size_t* bytes,
+                     CUmem_range_attribute* attributes, std::size_t count, CUdeviceptr address,
+                     std::size_t range) {
+    const memory::Allocation* allocation = managed_at(address, range);
+    require(allocation != nullptr && count > 0 && data != nullptr && bytes != nullptr &&
+            attributes != nullptr);
+    const auto pieces = allocation->hints->of(address - allocation->base, range);
+    for (std::size_t i = 0; i < count; ++i) get_attribute(data[i], bytes[i], attributes[i], pieces);
+}
+
+EMULATED_CONTEXT_API(cuMemRangeGetAttribute, 8000, void* data, std::size_t bytes, CUmem_range_attribute which,
+                     CUdeviceptr address, std::size_t range) {
+    check(cuMemRangeGetAttributes(&data, &bytes, &which, 1, address, range));
+}
+
+/// Only a whole allocation can be attached, and CU_MEM_ATTACH_SINGLE needs a stream that the client created.
+EMULATED_STREAM_API(cuStreamAttachMemAsync, 6000, CUstream handle, CUdeviceptr address, std::size_t bytes,
+                    unsigned int flags) {
+    const auto target = find_stream(handle);
+    const bool one_flag =
+        flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    const bool for_null = flags == CU_MEM_ATTACH_SINGLE && target.owner == nullptr;
+    const memory::Allocation* allocation = managed_at(address, 1);
+    require(one_flag && !for_null && allocation != nullptr);
+    require(address == allocation->base && (bytes == 0 || bytes == allocation->bytes));
+}
 
 EMULATED_STREAM_API(cuMemcpyBatchAsync, 13000, CUdeviceptr* to, CUdeviceptr* from, std::size_t* bytes,
                     std::size_t count, CUmemcpyAttributes* attributes, std::size_t* first_of,
@@ -290,32 +262,34 @@ EMULATED_OLDER_API(cuMemcpyBatchAsync, 12080, CUdeviceptr* to, CUdeviceptr* from
                    std::size_t count, CUmemcpyAttributes* attributes, std::size_t* first_of,
                    std::size_t entries, std::size_t* failed_out, CUstream stream) {
     std::size_t failed = 0;
-    const CUresult result = copy_batch(to, from, bytes, count, attributes, first_of, entries, stream, failed);
-    // "SIZE_MAX if the error doesn't pertain to any specific copy."
-    if (failed_out != nullptr && result != CUDA_SUCCESS) *failed_out = failed < count ? failed : SIZE_MAX;
-    return result;
+    try {
+        copy_batch(to, from, bytes, count, attributes, first_of, entries, stream, failed);
+    } catch (const Failed&) {
+        // "SIZE_MAX if the error doesn't pertain to any specific copy."
+        if (failed_out != nullptr) *failed_out = failed < count ? failed : SIZE_MAX;
+        throw;
+    }
 }
 
 EMULATED_STREAM_API(cuMemPrefetchBatchAsync, 13000, CUdeviceptr* addresses, std::size_t* bytes,
                     std::size_t count, CUmemLocation* locations, std::size_t* first_of, std::size_t entries,
                     unsigned long long flags, CUstream stream) {
-    EMULATED_CHECK(check_ranges(addresses, bytes, count, flags, stream));
-    EMULATED_CHECK(check_locations(locations, first_of, entries, count));
+    check_ranges(addresses, bytes, count, flags, stream);
+    check_locations(locations, first_of, entries, count);
     note_prefetches(addresses, bytes, count, locations, first_of, entries);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_STREAM_API(cuMemDiscardBatchAsync, 13000, CUdeviceptr* addresses, std::size_t* bytes,
                     std::size_t count, unsigned long long flags, CUstream stream) {
-    EMULATED_CHECK(check_ranges(addresses, bytes, count, flags, stream));
+    check_ranges(addresses, bytes, count, flags, stream);
     return discard(addresses, bytes, count, stream);
 }
 
 EMULATED_STREAM_API(cuMemDiscardAndPrefetchBatchAsync, 13000, CUdeviceptr* addresses, std::size_t* bytes,
                     std::size_t count, CUmemLocation* locations, std::size_t* first_of, std::size_t entries,
                     unsigned long long flags, CUstream stream) {
-    EMULATED_CHECK(check_ranges(addresses, bytes, count, flags, stream));
-    EMULATED_CHECK(check_locations(locations, first_of, entries, count));
+    check_ranges(addresses, bytes, count, flags, stream);
+    check_locations(locations, first_of, entries, count);
     note_prefetches(addresses, bytes, count, locations, first_of, entries);
     return discard(addresses, bytes, count, stream);
 }

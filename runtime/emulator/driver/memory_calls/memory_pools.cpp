@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
 #include "driver/memory_calls/graph_memory.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 
 namespace emulated::driver {
 using memory::Allocation;
@@ -63,44 +63,18 @@ MemoryPool::Place on_device(int device) noexcept {
     return {Allocation::Kind::device, CU_MEM_LOCATION_TYPE_DEVICE, device};
 }
 
-}  // namespace
-
-void release_unused_pool_memory() {
-    KnownPools& known = known_pools();
-    const std::lock_guard lock(known.mutex);
-    for (const auto& each : known.pools) {
-        if (const auto pool = each.lock()) pool->release_unused();
-    }
-}
-
-std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept {
-    const bool managed = static_cast<int>(type) == CU_MEM_ALLOCATION_TYPE_MANAGED;
-    if (location == nullptr || (!managed && static_cast<int>(type) != CU_MEM_ALLOCATION_TYPE_PINNED))
-        return std::nullopt;
-    const int where = static_cast<int>(location->type);
-    const auto host = managed ? Allocation::Kind::managed : Allocation::Kind::pinned;
-    const bool on_host =
-        where == CU_MEM_LOCATION_TYPE_HOST || (where == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id == 0);
-    if (on_host || (managed && where == CU_MEM_LOCATION_TYPE_NONE)) return MemoryPool::Place{host, where, 0};
-    if (where != CU_MEM_LOCATION_TYPE_DEVICE || !Process::get().is_device(location->id)) return std::nullopt;
-    return MemoryPool::Place{managed ? host : Allocation::Kind::device, where, location->id};
-}
-
-namespace {
-
 /// Returns one of the pools of a location, or an error if the location is invalid.
-CUresult answer_pool(CUmemoryPool* out, const std::optional<MemoryPool::Place>& place,
-                     std::shared_ptr<MemoryPool> PlacePools::*which) {
-    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
+void answer_pool(CUmemoryPool* out, const std::optional<MemoryPool::Place>& place,
+                 std::shared_ptr<MemoryPool> PlacePools::*which) {
+    require(place.has_value());
     return answer(out, reinterpret_cast<CUmemoryPool>((pools_of(*place).pools.*which).get()));
 }
 
 /// "The location and allocation type specified must match those of the pool".
-CUresult set_pool(const std::optional<MemoryPool::Place>& place, CUmemoryPool handle) {
+void set_pool(const std::optional<MemoryPool::Place>& place, CUmemoryPool handle) {
     auto pool = find_object<MemoryPool>(handle);
-    EMULATED_REQUIRE(place.has_value() && pool != nullptr && pool->place == *place, CUDA_ERROR_INVALID_VALUE);
+    require(place.has_value() && pool != nullptr && pool->place == *place);
     pools_of(*place).pools.current = std::move(pool);
-    return CUDA_SUCCESS;
 }
 
 /// The device of a location; -1 if it is not a device's.
@@ -111,37 +85,32 @@ int device_at(const CUmemLocation* location) noexcept {
 }
 
 /// "When this API is called on a capturing stream, it creates an allocation node", which has the pool's properties.
-CUresult capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
-                            const CaptureGate& gate) {
+void capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
+                        const CaptureGate& gate) {
     CUDA_MEM_ALLOC_NODE_PARAMS_v2 allocation = {};
     const bool managed = pool->place.memory == Allocation::Kind::managed;
     allocation.poolProps.allocType = managed ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
     allocation.poolProps.location.type = static_cast<CUmemLocationType>(pool->place.location);
     allocation.poolProps.location.id = pool->place.device;
     allocation.bytesize = bytes;
-    const auto graph = gate.graph();
-    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    streams::WorkNode node;
-    EMULATED_CHECK(make_allocation_node(node, allocation, gate.context(), *graph));
+    gate.add(make_allocation_node, allocation, gate.context(), *gate.graph());
     *address = allocation.dptr;
-    return gate.add(std::move(node));
 }
 
 bool is_host(const CUmemLocation& location) noexcept {
     return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
-                  const StreamTarget& target, CUstream handle, const char* name) {
-    EMULATED_REQUIRE(address != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+void allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
+              const StreamTarget& target, CUstream handle, const char* name) {
+    require(address != nullptr);
+    require(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
     if (bytes == 0) return answer(address, 0);  // unlike cuMemAlloc
     if (gate.captures()) return capture_allocation(address, bytes, pool, gate);
-    EMULATED_CHECK(unsafe_now(name));
+    unsafe_now(name);
     Process& process = Process::get();
-    EMULATED_REQUIRE(pool->take(bytes, target.stream), out_of_memory());
+    if (!(pool->take(bytes, target.stream))) throw Failed{out_of_memory()};
     PoolShare share = share_of(pool, bytes);
     const auto kind = pool->place.memory;
     auto made = process.heap().reserve(pool->place.device, bytes, pool->access, kind);
@@ -149,7 +118,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
         for (Context* context : process.contexts()) context->graph.drain();
         made = process.heap().reserve(pool->place.device, bytes, pool->access, kind);
     }
-    EMULATED_REQUIRE(made.has_value(), out_of_memory());
+    if (!made) throw Failed{out_of_memory()};
     process.own(*made, kind, *target.context, std::move(share));
     *address = *made;
     trace(BASCULE_EMULATED_ALLOCATE, handle, nullptr, bytes, name);
@@ -157,7 +126,6 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
         Process::get().heap().commit(at);
         note_write(at, bytes);
     });
-    return CUDA_SUCCESS;
 }
 
 /// A counter or setting of a pool, with the C type that the documentation gives it. One row per attribute.
@@ -182,17 +150,38 @@ constexpr Attribute attributes[] = {
 
 }  // namespace
 
+void release_unused_pool_memory() {
+    KnownPools& known = known_pools();
+    const std::lock_guard lock(known.mutex);
+    for (const auto& each : known.pools) {
+        if (const auto pool = each.lock()) pool->release_unused();
+    }
+}
+
+std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept {
+    const bool managed = static_cast<int>(type) == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    if (location == nullptr || (!managed && static_cast<int>(type) != CU_MEM_ALLOCATION_TYPE_PINNED))
+        return std::nullopt;
+    const int where = static_cast<int>(location->type);
+    const auto host = managed ? Allocation::Kind::managed : Allocation::Kind::pinned;
+    const bool on_host =
+        where == CU_MEM_LOCATION_TYPE_HOST || (where == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id == 0);
+    if (on_host || (managed && where == CU_MEM_LOCATION_TYPE_NONE)) return MemoryPool::Place{host, where, 0};
+    if (where != CU_MEM_LOCATION_TYPE_DEVICE || !Process::get().is_device(location->id)) return std::nullopt;
+    return MemoryPool::Place{managed ? host : Allocation::Kind::device, where, location->id};
+}
+
 EMULATED_STREAM_API(cuMemAllocAsync, 11020, CUdeviceptr* address, std::size_t bytes, CUstream handle) {
-    EMULATED_STREAM(target, handle);
+    const auto target = find_stream(handle);
     const auto pool = pools_of(on_device(target.context->device)).pools.current;
     return allocate(address, bytes, pool, target, handle, "cuMemAllocAsync");
 }
 
 EMULATED_STREAM_API(cuMemAllocFromPoolAsync, 11020, CUdeviceptr* address, std::size_t bytes,
                     CUmemoryPool pool_handle, CUstream handle) {
-    EMULATED_STREAM(target, handle);
+    const auto target = find_stream(handle);
     const auto pool = find_object<MemoryPool>(pool_handle);
-    EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(pool != nullptr);
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
 
@@ -208,31 +197,24 @@ bool free_now(CUdeviceptr address) {
 
 /// Also accepts memory of cuMemAlloc. Work issued later may not use the memory, on any stream.
 EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle) {
-    if (address == 0 || ending()) return CUDA_SUCCESS;
+    if (address == 0 || ending()) return;
     const StreamTarget target(handle);
     const bool failed = target.context != nullptr && target.context->error.load() != CUDA_SUCCESS;
     if (failed || Process::get().heap().is_lost(address)) {
         free_now(address);  // no running work can use it, and the owner does not ask again
-        return target.state;
+        return check(target.state);
     }
-    EMULATED_CHECK(target.state);
+    check(target.state);
     const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
-    if (gate.captures()) {
-        const auto graph = gate.graph();
-        EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-        streams::WorkNode node;
-        EMULATED_CHECK(make_free_node(node, address, *target.context, *graph));
-        return gate.add(std::move(node));
-    }
-    EMULATED_CHECK(unsafe_now("cuMemFreeAsync"));
+    if (gate.captures()) return gate.add(make_free_node, address, *target.context, *gate.graph());
+    unsafe_now("cuMemFreeAsync");
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(address);
     const bool is_base = known != nullptr && known->base == address &&
                          (known->kind == Allocation::Kind::device || process.pool_of(address) != nullptr);
     if (!is_base && process.heap().is_lost(address)) {  // lost since the check above
         free_now(address);
-        return CUDA_SUCCESS;
+        return;
     }
     if (!is_base || !process.begin_free(address))
         return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be freed: it is {}{}", address,
@@ -246,7 +228,6 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
         if (pool != nullptr) pool->end_free(bytes, stream);
         work();
     });
-    return CUDA_SUCCESS;
 }
 
 std::function<void()> free_work(CUdeviceptr address, Context& context) {
@@ -264,47 +245,46 @@ std::function<void()> free_work(CUdeviceptr address, Context& context) {
 }
 
 EMULATED_API(cuDeviceGetDefaultMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     return answer_pool(pool, on_device(device), &PlacePools::initial);
 }
 
 EMULATED_API(cuDeviceGetMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     return answer_pool(pool, on_device(device), &PlacePools::current);
 }
 
 /// "The memory pool must be local to the specified device."
 EMULATED_API(cuDeviceSetMemPool, 11020, CUdevice device, CUmemoryPool handle) {
-    EMULATED_CHECK(device_state(device));
+    check(device_state(device));
     return set_pool(on_device(device), handle);
 }
 
 EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoolProps* properties) {
-    EMULATED_REQUIRE(handle != nullptr && properties != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+    require(handle != nullptr && properties != nullptr);
+    require(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const auto place = place_of(&properties->location, properties->allocType);
-    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemPoolCreate"));
+    require(place.has_value());
+    unsafe_now("cuMemPoolCreate");
     if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
         // "HOST are not IPC capable and handleTypes must be 0".
-        EMULATED_REQUIRE(place->location != CU_MEM_LOCATION_TYPE_HOST, CUDA_ERROR_INVALID_VALUE);
+        require(place->location != CU_MEM_LOCATION_TYPE_HOST);
         return refuse(
             CUDA_ERROR_NOT_SUPPORTED,
             "cuMemPoolCreate: the emulated device shares no memory with other processes (handleTypes)");
     }
     *handle = new_handle<CUmemoryPool>(make_pool(*place, false, properties->maxSize));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuMemGetDefaultMemPool, 13000, CUmemoryPool* pool, CUmemLocation* location,
                     CUmemAllocationType type) {
-    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+    require(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     return answer_pool(pool, place_of(location, type), &PlacePools::initial);
 }
 
 EMULATED_DRIVER_API(cuMemGetMemPool, 13000, CUmemoryPool* pool, CUmemLocation* location,
                     CUmemAllocationType type) {
-    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+    require(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     return answer_pool(pool, place_of(location, type), &PlacePools::current);
 }
 
@@ -316,20 +296,19 @@ EMULATED_DRIVER_API(cuMemSetMemPool, 13000, CUmemLocation* location, CUmemAlloca
 /// Destroys the pool at once; its allocations live on. A device's default pool cannot be destroyed.
 EMULATED_DRIVER_API(cuMemPoolDestroy, 11020, CUmemoryPool handle) {
     const auto pool = find_object<MemoryPool>(handle);
-    EMULATED_REQUIRE(pool != nullptr && !pool->is_default, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemPoolDestroy"));
+    require(pool != nullptr && !pool->is_default);
+    unsafe_now("cuMemPoolDestroy");
     Process::get().handles().remove<MemoryPool>(handle);
     const LockedPools locked = pools_of(pool->place);
     if (locked.pools.current == pool) locked.pools.current = locked.pools.initial;
-    return CUDA_SUCCESS;
 }
 
 /// All devices can access host memory; the host cannot access a device's.
 EMULATED_DRIVER_API(cuMemPoolSetAccess, 11020, CUmemoryPool handle, const CUmemAccessDesc* accesses,
                     std::size_t count) {
     const auto pool = find_object<MemoryPool>(handle);
-    EMULATED_REQUIRE(pool != nullptr && (accesses != nullptr || count == 0), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemPoolSetAccess"));
+    require(pool != nullptr && (accesses != nullptr || count == 0));
+    unsafe_now("cuMemPoolSetAccess");
     for (std::size_t i = 0; i < count; ++i) {
         const bool of_host = pool->place.memory != Allocation::Kind::device;
         if (of_host && is_host(accesses[i].location) &&
@@ -337,14 +316,11 @@ EMULATED_DRIVER_API(cuMemPoolSetAccess, 11020, CUmemoryPool handle, const CUmemA
             continue;
         const int device = device_at(&accesses[i].location);
         const bool none = accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
-        EMULATED_REQUIRE(none || accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-                         CUDA_ERROR_INVALID_VALUE);
-        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->place.device && !of_host),
-                         CUDA_ERROR_INVALID_VALUE);
+        require(none || accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        require(device >= 0 && !(none && device == pool->place.device && !of_host));
         const std::uint32_t bit = std::uint32_t{1} << device;
         none ? pool->access->fetch_and(~bit) : pool->access->fetch_or(bit);
     }
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuMemPoolGetAccess, 11020, CUmemAccess_flags* flags, CUmemoryPool handle,
@@ -352,7 +328,7 @@ EMULATED_DRIVER_API(cuMemPoolGetAccess, 11020, CUmemAccess_flags* flags, CUmemor
     const auto pool = find_object<MemoryPool>(handle);
     const int device = device_at(location);
     const bool host = location != nullptr && is_host(*location);
-    EMULATED_REQUIRE(pool != nullptr && (device >= 0 || host), CUDA_ERROR_INVALID_VALUE);
+    require(pool != nullptr && (device >= 0 || host));
     if (host)
         return answer(flags, pool->place.memory == Allocation::Kind::device
                                  ? CU_MEM_ACCESS_FLAGS_PROT_NONE
@@ -363,18 +339,17 @@ EMULATED_DRIVER_API(cuMemPoolGetAccess, 11020, CUmemAccess_flags* flags, CUmemor
 
 EMULATED_DRIVER_API(cuMemPoolTrimTo, 11020, CUmemoryPool handle, std::size_t least) {
     const auto pool = find_object<MemoryPool>(handle);
-    EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemPoolTrimTo"));
+    require(pool != nullptr);
+    unsafe_now("cuMemPoolTrimTo");
     pool->trim_to(least);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuMemPoolGetAttribute, 11020, CUmemoryPool handle, CUmemPool_attribute which,
                     void* value) {
     const auto pool = find_object<MemoryPool>(handle);
     const Attribute* attribute = find_row(attributes, &Attribute::which, which);
-    EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemPoolGetAttribute"));
+    require(pool != nullptr && attribute != nullptr && value != nullptr);
+    unsafe_now("cuMemPoolGetAttribute");
     const std::uint64_t number = pool->numbers().*attribute->number;
     if (attribute->is_flag) return answer(static_cast<int*>(value), static_cast<int>(number));
     return answer(static_cast<cuuint64_t*>(value), number);
@@ -384,15 +359,12 @@ EMULATED_DRIVER_API(cuMemPoolSetAttribute, 11020, CUmemoryPool handle, CUmemPool
                     void* value) {
     const auto pool = find_object<MemoryPool>(handle);
     const Attribute* attribute = find_row(attributes, &Attribute::which, which);
-    EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuMemPoolSetAttribute"));
+    require(pool != nullptr && attribute != nullptr && value != nullptr);
+    unsafe_now("cuMemPoolSetAttribute");
     const std::uint64_t number = attribute->is_flag ? static_cast<std::uint64_t>(*static_cast<int*>(value))
                                                     : *static_cast<cuuint64_t*>(value);
-    EMULATED_REQUIRE(
-        attribute->change == Change::any || (attribute->change == Change::only_to_zero && number == 0),
-        CUDA_ERROR_INVALID_VALUE);
+    require(attribute->change == Change::any || (attribute->change == Change::only_to_zero && number == 0));
     pool->change([&](Numbers& numbers) { numbers.*attribute->number = number; });
-    return CUDA_SUCCESS;
 }
 
 }  // namespace emulated::driver

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/memory_calls/allocations.hpp"
 #include "driver/shared_objects.hpp"
 
@@ -64,20 +64,20 @@ std::shared_ptr<const memory::PoolAccess> access_between(int device, int other) 
     return std::make_shared<const memory::PoolAccess>(1U << device | 1U << other);
 }
 
-CUresult open_memory(CUdeviceptr* address, const SharedHandle& handle, Context& context) {
+void open_memory(CUdeviceptr* address, const SharedHandle& handle, Context& context) {
     Process& process = Process::get();
     if (!process.is_device(handle.device))
         return refuse(CUDA_ERROR_MAP_FAILED,
                       "the memory lies on device {} of process {}, and this process has no such device",
                       handle.device, handle.file.process);
     const int file = handle.file.open();
-    EMULATED_REQUIRE(file >= 0, CUDA_ERROR_MAP_FAILED);
+    require(file >= 0, CUDA_ERROR_MAP_FAILED);
     const bool is_own_device = handle.device == context.device;
     const auto made = process.heap().import(handle.device, {file, handle.offset, handle.bytes, handle.serial},
                                             is_own_device ? context.memory.own().space : 0,
                                             access_between(handle.device, context.device));
     close(file);  // the mapping stays valid
-    EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_MAP_FAILED);
+    require(made.has_value(), CUDA_ERROR_MAP_FAILED);
     process.own(*made, Allocation::Kind::device, context);
     imports().all.push_back({handle, &context, *made, process.heap().find(*made)->serial});
     trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, handle.bytes, "cuIpcOpenMemHandle");
@@ -88,7 +88,7 @@ CUresult open_memory(CUdeviceptr* address, const SharedHandle& handle, Context& 
 
 /// "Takes a pointer to the base of an existing device memory allocation created with cuMemAlloc".
 EMULATED_CONTEXT_API(cuIpcGetMemHandle, 4010, CUipcMemHandle* out, CUdeviceptr address) {
-    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(out != nullptr);
     Process& process = Process::get();
     const Allocation* allocation = process.heap().find(address);
     if (allocation == nullptr || allocation->base != address || !can_be_exported(*allocation))
@@ -96,7 +96,7 @@ EMULATED_CONTEXT_API(cuIpcGetMemHandle, 4010, CUipcMemHandle* out, CUdeviceptr a
                       "{:#x} cannot be shared with other processes: it is {}. What cuMemAlloc returned can",
                       address, process.heap().describe(address, 1));
     const auto place = process.scheduler().exclusively([&] { return process.heap().share(address); });
-    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_MAP_FAILED);
+    require(place.has_value(), CUDA_ERROR_MAP_FAILED);
     SharedHandle handle;
     handle.file = SharedFile::of(place->file);
     handle.offset = place->offset;
@@ -105,18 +105,16 @@ EMULATED_CONTEXT_API(cuIpcGetMemHandle, 4010, CUipcMemHandle* out, CUdeviceptr a
     handle.device = allocation->device;
     *out = {};
     std::memcpy(out, &handle, sizeof handle);
-    return CUDA_SUCCESS;
 }
 
 /// "If the memory handle has already been opened by the current context, the reference count on the handle is incremented
 /// by 1 and the existing device pointer is returned."
 EMULATED_CONTEXT_API(cuIpcOpenMemHandle, 11000, CUdeviceptr* address, CUipcMemHandle given,
                      unsigned int flags) {
-    EMULATED_REQUIRE(address != nullptr && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
-                     CUDA_ERROR_INVALID_VALUE);
+    require(address != nullptr && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     SharedHandle handle;
     std::memcpy(static_cast<void*>(&handle), &given, sizeof handle);
-    EMULATED_REQUIRE(handle.mark == SharedHandle::magic && handle.bytes > 0, CUDA_ERROR_INVALID_HANDLE);
+    require(handle.mark == SharedHandle::magic && handle.bytes > 0, CUDA_ERROR_INVALID_HANDLE);
     if (handle.file.is_own())
         return refuse(CUDA_ERROR_INVALID_CONTEXT,
                       "the memory is this process's own: a handle is for other processes");
@@ -138,7 +136,7 @@ EMULATED_CONTEXT_API(cuIpcCloseMemHandle, 4010, CUdeviceptr address) {
         if (known == imports().all.end())
             return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be closed: it is {}", address,
                           process.heap().describe(address, 1));
-        if (--known->opened > 0) return CUDA_SUCCESS;
+        if (--known->opened > 0) return;
         imports().all.erase(known);
     }
     synchronize_implicitly();
@@ -149,7 +147,7 @@ EMULATED_CONTEXT_API(cuIpcCloseMemHandle, 4010, CUdeviceptr address) {
         return process.free(address, Allocation::Kind::device);
     });
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuIpcCloseMemHandle");
-    return current_context()->error.load();
+    check(current_context()->error.load());
 }
 
 }  // namespace emulated::driver

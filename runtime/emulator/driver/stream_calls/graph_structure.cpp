@@ -65,9 +65,9 @@ struct Edge {
 
 /// "`nodes` may be NULL, in which case this function will return the number": all functions that list work so. Entries past
 /// the end are set to null.
-CUresult list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
-              std::size_t* count) {
-    EMULATED_REQUIRE(count != nullptr, CUDA_ERROR_INVALID_VALUE);
+void list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+          std::size_t* count) {
+    require(count != nullptr);
     const bool wanted = from != nullptr || to != nullptr;
     const std::size_t room = wanted ? *count : 0;
     *count = wanted ? std::min(room, all.size()) : all.size();
@@ -79,14 +79,14 @@ CUresult list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, 
         if (data != nullptr) data[i] = {edge.kind.from_port, edge.kind.to_port, edge.kind.type, {}};
         lossy |= data == nullptr && edge.kind != EdgeKind{};
     }
-    return lossy ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
+    require(!lossy, CUDA_ERROR_LOSSY_QUERY);
 }
 
 /// The nodes of a graph for which `wanted(node)` is true.
 template <class Wanted>
-CUresult list_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count, const Wanted& wanted) {
+void list_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count, const Wanted& wanted) {
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(graph != nullptr);
     std::vector<Edge> found;
     Captures::get().paused([&] {
         for (const auto& node : graph->nodes) {
@@ -111,142 +111,37 @@ std::vector<Edge> edges_of(const WorkGraph& graph, const Wanted& wanted) {
 }
 
 /// "Nodes and edges of the graph cannot be deleted."
-CUresult refuse_deletion(const WorkGraph& graph) {
+void refuse_deletion(const WorkGraph& graph) {
     const bool memory = std::ranges::any_of(graph.nodes, [](const auto& node) { return node->is_memory(); });
-    if (!memory) return CUDA_SUCCESS;
+    if (!memory) return;
     return refuse(CUDA_ERROR_NOT_SUPPORTED,
                   "nodes and edges of a graph that allocates or frees memory cannot be deleted");
 }
 
 /// Looks up the ends of all given edges first, then calls `change(from, to, kind)` for each.
-template <class Check, class Change>
-CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
-                      const CUgraphEdgeData* data, std::size_t count, const Check& check,
-                      const Change& change) {
+template <class Allow, class Change>
+void change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+                  std::size_t count, const Allow& allow, const Change& change) {
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(graph != nullptr && (count == 0 || (from != nullptr && to != nullptr)),
-                     CUDA_ERROR_INVALID_VALUE);
-    return Captures::get().paused([&]() -> CUresult {
+    require(graph != nullptr && (count == 0 || (from != nullptr && to != nullptr)));
+    return Captures::get().paused([&] {
         std::vector<std::pair<WorkNode*, Dependency>> edges;  // by the node that the edge leads to
         for (std::size_t i = 0; i < count; ++i) {
             const FoundNode first(from[i]), second(to[i]);
             const bool here = first.graph == graph && second.graph == graph && first.node != second.node;
-            EMULATED_REQUIRE(here, CUDA_ERROR_INVALID_VALUE);
+            require(here);
             const auto kind = edge_kind(data == nullptr ? nullptr : &data[i], *first.node, *second.node);
-            EMULATED_REQUIRE(kind.has_value(), CUDA_ERROR_INVALID_VALUE);
+            require(kind.has_value());
             const bool twice = std::ranges::any_of(edges, [&](const auto& edge) {
                 return edge.first == second.node && edge.second.node == first.node;
             });
-            EMULATED_REQUIRE(!twice, CUDA_ERROR_INVALID_VALUE);
+            require(!twice);
             edges.push_back({second.node, {first.node, *kind}});
         }
-        for (const auto& [node, dependency] : edges) EMULATED_CHECK(check(*graph, *node, dependency));
+        for (const auto& [node, dependency] : edges) allow(*graph, *node, dependency);
         for (const auto& [node, dependency] : edges) change(*node, dependency);
-        return CUDA_SUCCESS;
     });
 }
-
-}  // namespace
-
-EMULATED_API(cuGraphGetNodes, 10000, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
-    return list_nodes(graph, nodes, count, [](const WorkNode&) { return true; });
-}
-
-EMULATED_API(cuGraphGetRootNodes, 10000, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
-    return list_nodes(graph, nodes, count, [](const WorkNode& node) { return node.after.empty(); });
-}
-
-EMULATED_API(cuGraphGetEdges, 12030, CUgraph handle, CUgraphNode* from, CUgraphNode* to,
-             CUgraphEdgeData* data, std::size_t* count) {
-    const auto graph = find_object<GraphObject>(handle);
-    const bool both = (from == nullptr) == (to == nullptr);
-    EMULATED_REQUIRE(graph != nullptr && both && (data == nullptr || from != nullptr),
-                     CUDA_ERROR_INVALID_VALUE);
-    return list(edges_of(*graph, [](auto*, auto*) { return true; }), from, to, data, count);
-}
-
-EMULATED_API(cuGraphNodeGetDependencies, 12030, CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
-             std::size_t* count) {
-    const FoundNode found(handle);
-    EMULATED_REQUIRE(found && (data == nullptr || nodes != nullptr), CUDA_ERROR_INVALID_VALUE);
-    return list(edges_of(*found.graph, [&](auto*, auto* to) { return to == found.node; }), nodes, nullptr,
-                data, count);
-}
-
-EMULATED_API(cuGraphNodeGetDependentNodes, 12030, CUgraphNode handle, CUgraphNode* nodes,
-             CUgraphEdgeData* data, std::size_t* count) {
-    const FoundNode found(handle);
-    EMULATED_REQUIRE(found && (data == nullptr || nodes != nullptr), CUDA_ERROR_INVALID_VALUE);
-    return list(edges_of(*found.graph, [&](auto* from, auto*) { return from == found.node; }), nullptr, nodes,
-                data, count);
-}
-
-EMULATED_API(cuGraphNodeGetType, 10000, CUgraphNode handle, CUgraphNodeType* type) {
-    const FoundNode found(handle);
-    EMULATED_REQUIRE(found, CUDA_ERROR_INVALID_VALUE);
-    return answer(type, static_cast<CUgraphNodeType>(found.node->kind));
-}
-
-/// "Specifying an existing dependency will return an error." A cycle is reported by the instantiation.
-EMULATED_API(cuGraphAddDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-             const CUgraphEdgeData* data, std::size_t count) {
-    return change_edges(
-        graph, from, to, data, count,
-        [](const WorkGraph&, const WorkNode& node, const Dependency& added) {
-            return node.comes_after(added.node) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-        },
-        [](WorkNode& node, const Dependency& added) { node.after.push_back(added); });
-}
-
-/// "Specifying a non-existing dependency will return an error"; so does edge data that differs.
-EMULATED_API(cuGraphRemoveDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-             const CUgraphEdgeData* data, std::size_t count) {
-    const auto same = [](const Dependency& one, const Dependency& other) {
-        return one.node == other.node && one.kind == other.kind;
-    };
-    return change_edges(
-        graph, from, to, data, count,
-        [&](const WorkGraph& its, const WorkNode& node, const Dependency& gone) {
-            const bool exists =
-                std::ranges::any_of(node.after, [&](const auto& each) { return same(each, gone); });
-            return exists ? refuse_deletion(its) : CUDA_ERROR_INVALID_VALUE;
-        },
-        [&](WorkNode& node, const Dependency& gone) {
-            std::erase_if(node.after, [&](const auto& each) { return same(each, gone); });
-        });
-}
-
-EMULATED_API(cuGraphDestroyNode, 10000, CUgraphNode handle) {
-    const streams::DueDestructors due;
-    const FoundNode found(handle);
-    EMULATED_REQUIRE(found, CUDA_ERROR_INVALID_VALUE);
-    std::vector<std::shared_ptr<WorkGraph>> children;
-    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
-        EMULATED_REQUIRE(!Captures::get().fills(*found.graph), CUDA_ERROR_ILLEGAL_STATE);
-        EMULATED_CHECK(refuse_deletion(*found.graph));
-        children = found.node->children;
-        for (auto graph = found.graph; graph != nullptr; graph = graph->around.lock())
-            std::erase(graph->conditions, found.node->condition);
-        found.graph->remove(found.node);
-        return CUDA_SUCCESS;
-    }));
-    for (const auto& child : children) withdraw(*child);
-    return CUDA_SUCCESS;
-}
-
-/// "An error is returned" if the clone has no such node.
-EMULATED_API(cuGraphNodeFindInClone, 10000, CUgraphNode* out, CUgraphNode original, CUgraph clone) {
-    const FoundNode found(original);
-    const auto graph = find_object<GraphObject>(clone);
-    EMULATED_REQUIRE(out != nullptr && found && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const WorkNode* made = Captures::get().paused(
-        [&] { return graph->find([&](const WorkNode& node) { return node.origin == found.node->id; }); });
-    EMULATED_REQUIRE(made != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *out = handle_of(made);
-    return CUDA_SUCCESS;
-}
-
-namespace {
 
 constexpr const char* kind_names[] = {
     "kernel",       "memcpy", "memset", "host",         "graph",       "empty", "event wait",
@@ -268,18 +163,111 @@ void write_dot(std::ofstream& file, const WorkGraph& graph, std::string& edges) 
 
 }  // namespace
 
+EMULATED_API(cuGraphGetNodes, 10000, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
+    return list_nodes(graph, nodes, count, [](const WorkNode&) { return true; });
+}
+
+EMULATED_API(cuGraphGetRootNodes, 10000, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
+    return list_nodes(graph, nodes, count, [](const WorkNode& node) { return node.after.empty(); });
+}
+
+EMULATED_API(cuGraphGetEdges, 12030, CUgraph handle, CUgraphNode* from, CUgraphNode* to,
+             CUgraphEdgeData* data, std::size_t* count) {
+    const auto graph = find_object<GraphObject>(handle);
+    const bool both = (from == nullptr) == (to == nullptr);
+    require(graph != nullptr && both && (data == nullptr || from != nullptr));
+    return list(edges_of(*graph, [](auto*, auto*) { return true; }), from, to, data, count);
+}
+
+EMULATED_API(cuGraphNodeGetDependencies, 12030, CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
+             std::size_t* count) {
+    const FoundNode found(handle);
+    require(found && (data == nullptr || nodes != nullptr));
+    return list(edges_of(*found.graph, [&](auto*, auto* to) { return to == found.node; }), nodes, nullptr,
+                data, count);
+}
+
+EMULATED_API(cuGraphNodeGetDependentNodes, 12030, CUgraphNode handle, CUgraphNode* nodes,
+             CUgraphEdgeData* data, std::size_t* count) {
+    const FoundNode found(handle);
+    require(found && (data == nullptr || nodes != nullptr));
+    return list(edges_of(*found.graph, [&](auto* from, auto*) { return from == found.node; }), nullptr, nodes,
+                data, count);
+}
+
+EMULATED_API(cuGraphNodeGetType, 10000, CUgraphNode handle, CUgraphNodeType* type) {
+    const FoundNode found(handle);
+    require(found);
+    return answer(type, static_cast<CUgraphNodeType>(found.node->kind));
+}
+
+/// "Specifying an existing dependency will return an error." A cycle is reported by the instantiation.
+EMULATED_API(cuGraphAddDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+             const CUgraphEdgeData* data, std::size_t count) {
+    return change_edges(
+        graph, from, to, data, count,
+        [](const WorkGraph&, const WorkNode& node, const Dependency& added) {
+            require(!node.comes_after(added.node));
+        },
+        [](WorkNode& node, const Dependency& added) { node.after.push_back(added); });
+}
+
+/// "Specifying a non-existing dependency will return an error"; so does edge data that differs.
+EMULATED_API(cuGraphRemoveDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+             const CUgraphEdgeData* data, std::size_t count) {
+    const auto same = [](const Dependency& one, const Dependency& other) {
+        return one.node == other.node && one.kind == other.kind;
+    };
+    return change_edges(
+        graph, from, to, data, count,
+        [&](const WorkGraph& its, const WorkNode& node, const Dependency& gone) {
+            require(std::ranges::any_of(node.after, [&](const auto& each) { return same(each, gone); }));
+            refuse_deletion(its);
+        },
+        [&](WorkNode& node, const Dependency& gone) {
+            std::erase_if(node.after, [&](const auto& each) { return same(each, gone); });
+        });
+}
+
+EMULATED_API(cuGraphDestroyNode, 10000, CUgraphNode handle) {
+    const streams::DueDestructors due;
+    const FoundNode found(handle);
+    require(found);
+    std::vector<std::shared_ptr<WorkGraph>> children;
+    Captures::get().paused([&] {
+        require(!Captures::get().fills(*found.graph), CUDA_ERROR_ILLEGAL_STATE);
+        refuse_deletion(*found.graph);
+        children = found.node->children;
+        for (auto graph = found.graph; graph != nullptr; graph = graph->around.lock())
+            std::erase(graph->conditions, found.node->condition);
+        found.graph->remove(found.node);
+    });
+    for (const auto& child : children) withdraw(*child);
+}
+
+/// "An error is returned" if the clone has no such node.
+EMULATED_API(cuGraphNodeFindInClone, 10000, CUgraphNode* out, CUgraphNode original, CUgraph clone) {
+    const FoundNode found(original);
+    const auto graph = find_object<GraphObject>(clone);
+    require(out != nullptr && found && graph != nullptr);
+    const WorkNode* made = Captures::get().paused(
+        [&] { return graph->find([&](const WorkNode& node) { return node.origin == found.node->id; }); });
+    require(made != nullptr);
+    *out = handle_of(made);
+}
+
 /// Prints kinds and edges only, whatever the flags.
 EMULATED_API(cuGraphDebugDotPrint, 11030, CUgraph handle, const char* path, unsigned int) {
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(graph != nullptr && path != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(graph != nullptr && path != nullptr);
     std::ofstream file(path);
-    EMULATED_REQUIRE(file, CUDA_ERROR_OPERATING_SYSTEM);
+    require(file, CUDA_ERROR_OPERATING_SYSTEM);
     return Captures::get().paused([&] {
         std::string edges;
         file << "digraph dot {\n";
         write_dot(file, *graph, edges);
         file << edges << "}\n";
-        return file ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+        require(file, CUDA_ERROR_OPERATING_SYSTEM);
     });
 }
 

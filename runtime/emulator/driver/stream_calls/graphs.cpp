@@ -17,10 +17,10 @@ using Difference = streams::ExecutableGraph::Difference;
 namespace {
 
 /// Refuses a graph from before a reset, because its operations would use lost memory.
-CUresult refuse_outlived(const WorkGraph& graph) {
+void refuse_outlived(const WorkGraph& graph) {
     const std::uint64_t resets = Process::get().resets();
     if (resets == 0 || graph.find([&](const WorkNode& node) { return node.resets != resets; }) == nullptr)
-        return CUDA_SUCCESS;
+        return;
     return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED,
                   "this graph was made before the device was reset: make it again");
 }
@@ -35,20 +35,13 @@ struct Failure {
 
 /// "Allowed node types are kernel nodes, empty nodes, child graphs, memsets, memcopies, and conditionals."
 bool is_allowed_in_body(const WorkNode& node) noexcept {
-    switch (node.kind) {
-        case WorkNode::Kind::kernel:
-        case WorkNode::Kind::copy:
-        case WorkNode::Kind::fill:
-        case WorkNode::Kind::graph:
-        case WorkNode::Kind::empty:
-        case WorkNode::Kind::conditional:
-            return true;
-        default:
-            return false;
-    }
+    using Kind = WorkNode::Kind;
+    constexpr Kind allowed[] = {Kind::kernel, Kind::copy,  Kind::fill,
+                                Kind::graph,  Kind::empty, Kind::conditional};
+    return std::ranges::find(allowed, node.kind) != std::end(allowed);
 }
 
-Failure check(const WorkGraph& graph, bool in_body) {
+Failure failure_of(const WorkGraph& graph, bool in_body) {
     if (!graph.in_order())
         return {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, nullptr,
                 "the edges of this graph go round in a circle"};
@@ -61,7 +54,7 @@ Failure check(const WorkGraph& graph, bool in_body) {
                     "the body of a conditional node has a node of a kind that is not allowed there"};
         const bool bodies = in_body || node->kind == WorkNode::Kind::conditional;
         for (const auto& child : node->children) {
-            const Failure inside = check(*child, bodies);
+            const Failure inside = failure_of(*child, bodies);
             if (inside.code != CUDA_SUCCESS) return inside;
         }
     }
@@ -74,7 +67,7 @@ Failure instantiate(CUgraphExec* out, WorkGraph& graph, unsigned long long flags
                 "the emulated device does not launch graphs from kernels"};
     return Captures::get().paused([&]() -> Failure {
         if (Captures::get().fills(graph)) return {CUDA_ERROR_ILLEGAL_STATE};
-        const Failure found = check(graph, false);
+        const Failure found = failure_of(graph, false);
         if (found.code != CUDA_SUCCESS) return found;
         const bool once = has_memory(graph) || has_conditions(graph);
         if (once && !graph.instance.expired())
@@ -89,76 +82,71 @@ Failure instantiate(CUgraphExec* out, WorkGraph& graph, unsigned long long flags
 }
 
 /// Instantiates a graph. `info` may be null.
-CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
-                     CUDA_GRAPH_INSTANTIATE_PARAMS* info) {
+void instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
+                 CUDA_GRAPH_INSTANTIATE_PARAMS* info) {
     if (info != nullptr) info->hErrNode_out = nullptr;
     if (info != nullptr) info->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-    EMULATED_CHECK(initialised());
+    check(initialised());
     constexpr unsigned long long known =
         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
         CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(out != nullptr && graph != nullptr && !graph->embedded && (flags & ~known) == 0,
-                     CUDA_ERROR_INVALID_VALUE);
+    require(out != nullptr && graph != nullptr && !graph->embedded && (flags & ~known) == 0);
     const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
-    if (!busy) EMULATED_CHECK(unsafe_now("cuGraphInstantiate"));
+    if (!busy) unsafe_now("cuGraphInstantiate");
     const Failure failure = instantiate(out, *graph, flags);
     if (failure.code != CUDA_SUCCESS) Process::get().set_report(failure.report);
     if (info != nullptr) {
         info->hErrNode_out = handle_of(failure.node);
         info->result_out = failure.code == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : failure.reason;
     }
-    return failure.code;
+    check(failure.code);
 }
 
 }  // namespace
 
 EMULATED_DRIVER_API(cuGraphCreate, 10000, CUgraph* graph, unsigned int flags) {
-    EMULATED_REQUIRE(graph != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    require(graph != nullptr && flags == 0);
     *graph = new_handle<CUgraph>(make_graph());
-    return CUDA_SUCCESS;
 }
 
 /// Executable graphs made from it live on. A graph that belongs to a capture or to a node cannot be destroyed.
 EMULATED_API(cuGraphDestroy, 10000, CUgraph handle) {
     const streams::DueDestructors due;
-    EMULATED_CHECK(initialised());
+    check(initialised());
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(graph != nullptr && !graph->embedded, CUDA_ERROR_INVALID_VALUE);
+    require(graph != nullptr && !graph->embedded);
     const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
-    EMULATED_REQUIRE(!busy, CUDA_ERROR_ILLEGAL_STATE);
+    require(!busy, CUDA_ERROR_ILLEGAL_STATE);
     withdraw(*graph);
     graph->held.clear();  // events recorded in its capture may keep the rest alive
-    return CUDA_SUCCESS;
 }
 
 /// "All nodes in the original graph are cloned", and the graphs inside them.
 EMULATED_DRIVER_API(cuGraphClone, 10000, CUgraph* out, CUgraph handle) {
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(out != nullptr && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(out != nullptr && graph != nullptr);
     std::shared_ptr<WorkGraph> made;
-    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
-        EMULATED_REQUIRE(!Captures::get().fills(*graph), CUDA_ERROR_ILLEGAL_STATE);
+    Captures::get().paused([&] {
+        require(!Captures::get().fills(*graph), CUDA_ERROR_ILLEGAL_STATE);
         if (has_memory(*graph) || has_conditions(*graph))
             return refuse(CUDA_ERROR_NOT_SUPPORTED,
                           "a graph with memory or conditional nodes cannot be cloned");
         made = graph->copy(true);
-        return CUDA_SUCCESS;
-    }));
+    });
     publish(made);
     *out = handle_of(made.get());
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuGraphInstantiateWithFlags, 11040, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
     // "Only supported by cuGraphInstantiateWithParams."
-    EMULATED_REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
+    require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0);
     return instantiate(exec, graph, flags, nullptr);
 }
 
 EMULATED_STREAM_API(cuGraphInstantiateWithParams, 12000, CUgraphExec* exec, CUgraph graph,
                     CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-    EMULATED_REQUIRE(parameters != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(parameters != nullptr);
     return instantiate(exec, graph, parameters->flags, parameters);
 }
 
@@ -169,76 +157,71 @@ using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph, 
 EMULATED_OLDER_API_AS(cuGraphInstantiate_v2, cuGraphInstantiate, 10000, CUgraphExec* exec, CUgraph graph,
                       CUgraphNode* error, char* log, std::size_t log_bytes) {
     CUDA_GRAPH_INSTANTIATE_PARAMS parameters = {};
-    const CUresult result = instantiate(exec, graph, 0, &parameters);
+    const CUresult result = cuGraphInstantiateWithParams(exec, graph, &parameters);
     if (error != nullptr) *error = parameters.hErrNode_out;
     if (log != nullptr && log_bytes > 0)
         copy_text(result == CUDA_SUCCESS ? "" : Process::get().report(), log, log_bytes);
-    return result;
+    check(result);
 }
 
 EMULATED_API(cuGraphExecGetFlags, 12000, CUgraphExec handle, cuuint64_t* flags) {
     const auto exec = find_object<GraphExecObject>(handle);
-    EMULATED_REQUIRE(exec != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(exec != nullptr);
     return answer(flags, exec->flags & ~cuuint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
 }
 
 /// A launch that runs is completed, and its resources are freed afterwards.
 EMULATED_API(cuGraphExecDestroy, 10000, CUgraphExec handle) {
     const streams::DueDestructors due;
-    EMULATED_CHECK(initialised());
-    EMULATED_REQUIRE(find_object<GraphExecObject>(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuGraphExecDestroy"));
-    const auto exec = Process::get().handles().remove<GraphExecObject>(handle);
-    return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    check(initialised());
+    require(find_object<GraphExecObject>(handle) != nullptr);
+    unsafe_now("cuGraphExecDestroy");
+    require(Process::get().handles().remove<GraphExecObject>(handle) != nullptr);
 }
 
 /// There is nothing to upload before a launch.
 EMULATED_STREAM_API(cuGraphUpload, 11010, CUgraphExec handle, CUstream stream) {
-    EMULATED_STREAM(target, stream);
-    EMULATED_REQUIRE(find_object<GraphExecObject>(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto target = find_stream(stream);
+    require(find_object<GraphExecObject>(handle) != nullptr);
     const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
-    return gate.captures() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    require(!gate.captures(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
 /// An executable graph cannot be launched into a capture; cuGraphAddChildGraphNode adds a graph to it.
 EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
-    EMULATED_STREAM(target, stream);
+    const auto target = find_stream(stream);
     const auto exec = find_object<GraphExecObject>(handle);
-    EMULATED_REQUIRE(exec != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(exec != nullptr);
     const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
-    EMULATED_CHECK(no_capture_now(target, "cuGraphLaunch"));
+    no_capture_now(target, "cuGraphLaunch");
     trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");
     const std::lock_guard lock(exec->mutex);
-    EMULATED_CHECK(refuse_outlived(exec->graph()));
+    refuse_outlived(exec->graph());
     const OwnOperation operation;
-    EMULATED_CHECK(begin_memory(
-        exec->graph(), (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0, target));
+    begin_memory(exec->graph(), (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0, target);
     target.context->graph.launch(*target.stream, exec->steps(), exec->lanes());
     Process::get().kernel_enqueued();
-    return operation.error();
+    check(operation.error());
 }
 
 EMULATED_API(cuGraphExecUpdate, 12000, CUgraphExec exec_handle, CUgraph graph_handle,
              CUgraphExecUpdateResultInfo* info) {
     const streams::DueDestructors due;
-    EMULATED_REQUIRE(info != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(info != nullptr);
     *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
     const auto exec = find_object<GraphExecObject>(exec_handle);
     const auto graph = find_object<GraphObject>(graph_handle);
-    EMULATED_REQUIRE(exec != nullptr && graph != nullptr && !graph->embedded, CUDA_ERROR_INVALID_VALUE);
+    require(exec != nullptr && graph != nullptr && !graph->embedded);
     const std::lock_guard lock(exec->mutex);
     std::optional<Difference> difference;
-    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
-        EMULATED_REQUIRE(!Captures::get().fills(*graph), CUDA_ERROR_ILLEGAL_STATE);
-        EMULATED_REQUIRE(check(*graph, false).code == CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE);
+    Captures::get().paused([&] {
+        require(!Captures::get().fills(*graph), CUDA_ERROR_ILLEGAL_STATE);
+        require(failure_of(*graph, false).code == CUDA_SUCCESS);
         difference = exec->update(*graph);
-        return CUDA_SUCCESS;
-    }));
+    });
     *info = {static_cast<CUgraphExecUpdateResult>(difference->what), handle_of(difference->node),
              handle_of(difference->from)};
-    return difference->what == Difference::What::none ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    require(difference->what == Difference::What::none, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 }
 
 /// Before CUDA 12 it did not return the dependency that differs.
@@ -248,7 +231,7 @@ EMULATED_OLDER_API(cuGraphExecUpdate, 10020, CUgraphExec exec, CUgraph graph, CU
     const CUresult code = cuGraphExecUpdate_v2(exec, graph, &info);
     if (error != nullptr) *error = info.errorNode;
     if (result != nullptr) *result = info.result;
-    return code;
+    check(code);
 }
 
 }  // namespace emulated::driver

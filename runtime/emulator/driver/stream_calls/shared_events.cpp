@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/interruption.hpp"
 #include "driver/shared_objects.hpp"
 #include "streams/driver_lock.hpp"
@@ -71,7 +71,7 @@ bool is_newest_here(const Event& event) noexcept {
     return event.shared->newest() == event.newest_here.load(std::memory_order_relaxed);
 }
 
-CUresult begin_shared_record(Event& event, const StreamTarget& target) {
+void begin_shared_record(Event& event, const StreamTarget& target) {
     const auto mark = event.shared;
     std::uint64_t record = mark->begin();
     if (record == 0) {  // too many are pending, including our own, which may need this thread to run them
@@ -79,17 +79,15 @@ CUresult begin_shared_record(Event& event, const StreamTarget& target) {
         const streams::DriverUnlocked waiting;
         const bool has_begun =
             wait_until([&] { return (record = mark->begin()) != 0; }, *target.context, Process::resets());
-        EMULATED_REQUIRE(has_begun, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        require(has_begun, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     }
     event.newest_here.store(record, std::memory_order_relaxed);
     // Executed after a fault too, because other processes wait for it.
     target.context->graph.submit(*target.stream, [mark, record] { mark->finish(record); });
-    return CUDA_SUCCESS;
 }
 
-CUresult wait_for_other_process(const Event& event, const StreamTarget& target) {
+void wait_for_other_process(const Event& event, const StreamTarget& target) {
     const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
     if (gate.captures())
         return refuse(CUDA_ERROR_NOT_SUPPORTED, "a graph cannot wait for an event of another process");
     const std::uint64_t record = event.shared->newest();
@@ -97,7 +95,6 @@ CUresult wait_for_other_process(const Event& event, const StreamTarget& target) 
         *target.stream, [mark = event.shared, record, context = target.context, resets = Process::resets()] {
             wait_until([&] { return mark->is_done(record); }, *context, resets);
         });
-    return CUDA_SUCCESS;
 }
 
 void wait_for_other_process(const Event& event, Context& context) {
@@ -108,34 +105,32 @@ void wait_for_other_process(const Event& event, Context& context) {
 
 /// "The event must have been created with the CU_EVENT_INTERPROCESS flag set."
 EMULATED_CONTEXT_API(cuIpcGetEventHandle, 4010, CUipcEventHandle* out, CUevent handle) {
-    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_FIND(event, find_object<Event>(handle));
-    EMULATED_REQUIRE(event->shared != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    require(out != nullptr);
+    const auto event = object_of<Event>(handle);
+    require(event->shared != nullptr, CUDA_ERROR_INVALID_HANDLE);
     EventHandle shared;
     shared.file = SharedFile::of(event->shared->file());
     *out = {};
     std::memcpy(out, &shared, sizeof shared);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuIpcOpenEventHandle, 4010, CUevent* out, CUipcEventHandle given) {
-    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(out != nullptr);
     EventHandle handle;
     std::memcpy(static_cast<void*>(&handle), &given, sizeof handle);
-    EMULATED_REQUIRE(handle.mark == EventHandle::magic, CUDA_ERROR_INVALID_HANDLE);
+    require(handle.mark == EventHandle::magic, CUDA_ERROR_INVALID_HANDLE);
     if (handle.file.is_own())
         return refuse(CUDA_ERROR_INVALID_CONTEXT,
                       "the event is this process's own: a handle is for other processes");
     const int file = handle.file.open();
-    EMULATED_REQUIRE(file >= 0, CUDA_ERROR_MAP_FAILED);
+    require(file >= 0, CUDA_ERROR_MAP_FAILED);
     auto event = std::make_shared<Event>();
     event->context = current_context();
     event->timing = false;
     event->shared = SharedMark::open(file);
-    EMULATED_REQUIRE(event->shared != nullptr, CUDA_ERROR_MAP_FAILED);
+    require(event->shared != nullptr, CUDA_ERROR_MAP_FAILED);
     *out = new_handle<CUevent>(std::move(event));
     trace(BASCULE_EMULATED_CREATE, nullptr, *out, 0, "cuIpcOpenEventHandle");
-    return CUDA_SUCCESS;
 }
 
 }  // namespace emulated::driver

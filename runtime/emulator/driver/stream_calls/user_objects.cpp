@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -27,25 +27,21 @@ auto held_by(GraphObject& graph, const streams::UserObject& object) {
 
 EMULATED_DRIVER_API(cuUserObjectCreate, 11030, CUuserObject* out, void* pointer, CUhostFn destroy,
                     unsigned int references, unsigned int flags) {
-    EMULATED_REQUIRE(out != nullptr && destroy != nullptr && is_count(references) &&
-                         flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC,
-                     CUDA_ERROR_INVALID_VALUE);
+    require(out != nullptr && destroy != nullptr && is_count(references) &&
+            flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     *out = new_handle<CUuserObject>(std::make_shared<UserObjectHandle>(pointer, destroy, references));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuUserObjectRetain, 11030, CUuserObject handle, unsigned int count) {
     const auto object = find_live(handle);
-    EMULATED_REQUIRE(object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
+    require(object != nullptr && is_count(count));
     object->retain(count);
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuUserObjectRelease, 11030, CUuserObject handle, unsigned int count) {
     const streams::DueDestructors due;
     const auto object = find_live(handle);
-    EMULATED_REQUIRE(object != nullptr && is_count(count) && object->drop(count), CUDA_ERROR_INVALID_VALUE);
-    return CUDA_SUCCESS;
+    require(object != nullptr && is_count(count) && object->drop(count));
 }
 
 /// Also works for a graph that is being captured.
@@ -53,9 +49,8 @@ EMULATED_API(cuGraphRetainUserObject, 11030, CUgraph graph_handle, CUuserObject 
              unsigned int flags) {
     const auto graph = find_object<GraphObject>(graph_handle);
     const auto object = find_live(handle);
-    EMULATED_REQUIRE(
-        graph != nullptr && object != nullptr && is_count(count) && (flags & ~CU_GRAPH_USER_OBJECT_MOVE) == 0,
-        CUDA_ERROR_INVALID_VALUE);
+    require(graph != nullptr && object != nullptr && is_count(count) &&
+            (flags & ~CU_GRAPH_USER_OBJECT_MOVE) == 0);
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->retain(count);
     streams::Captures::get().paused([&] {
         const auto held = held_by(*graph, *object);
@@ -64,14 +59,13 @@ EMULATED_API(cuGraphRetainUserObject, 11030, CUgraph graph_handle, CUuserObject 
         else
             held->take_over(count);
     });
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuGraphReleaseUserObject, 11030, CUgraph graph_handle, CUuserObject handle, unsigned int count) {
     const streams::DueDestructors due;
     const auto graph = find_object<GraphObject>(graph_handle);
     const auto object = find_live(handle);
-    EMULATED_REQUIRE(graph != nullptr && object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
+    require(graph != nullptr && object != nullptr && is_count(count));
     const bool had = streams::Captures::get().paused([&] {
         const auto held = held_by(*graph, *object);
         if (held == graph->held.end() || held->count() < count) return false;
@@ -79,9 +73,8 @@ EMULATED_API(cuGraphReleaseUserObject, 11030, CUgraph graph_handle, CUuserObject
         if (held->count() == 0) graph->held.erase(held);
         return true;
     });
-    EMULATED_REQUIRE(had, CUDA_ERROR_INVALID_VALUE);
+    require(had);
     object->drop(count);
-    return CUDA_SUCCESS;
 }
 
 }  // namespace emulated::driver

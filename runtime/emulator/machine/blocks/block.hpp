@@ -19,8 +19,7 @@ class Arena {
   public:
     Arena() = default;
     ~Arena();
-    Arena(const Arena&) = delete;
-    Arena& operator=(const Arena&) = delete;
+    Arena(Arena&&) = delete;
 
     /// Returns at least `bytes`, 64-byte aligned: the same memory with its content, or zeroed pages if it has to grow. Throws:
     /// std::bad_alloc.

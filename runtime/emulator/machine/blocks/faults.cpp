@@ -1,5 +1,6 @@
 // Describes the faults and deadlocks of a block.
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -12,31 +13,33 @@ namespace {
 
 using What = LaneFault::What;
 
-constexpr struct {
+struct Row {
     What what;
-    Fault::Kind kind;
-} kinds[] = {
+    Fault::Kind kind = Fault::Kind::illegal_address;
+    const char* message = "";  ///< if it is the same for every fault of this kind
+};
+constexpr Row rows[] = {
     {What::misaligned, Fault::Kind::misaligned_address},
     {What::trap, Fault::Kind::illegal_instruction},
     {What::assertion, Fault::Kind::assertion},
     {What::idle, Fault::Kind::timeout},
     {What::over_time, Fault::Kind::timeout},
     {What::cancelled, Fault::Kind::cancelled},
-    {What::bad_barrier, Fault::Kind::launch_failed},
+    {What::bad_barrier, Fault::Kind::launch_failed,
+     "barriers are numbered 0 to 15, and their thread counts are multiples of 32"},
     {What::misuse, Fault::Kind::launch_failed},
     {What::no_cluster, Fault::Kind::no_cluster},
     {What::bad_call, Fault::Kind::invalid_pc},
     {What::stack, Fault::Kind::stack_error},
-    {What::incomplete_warp, Fault::Kind::illegal_instruction},
+    {What::incomplete_warp, Fault::Kind::illegal_instruction,
+     "a matrix instruction needs all 32 threads of the warp, and some have ended or never were"},
     {What::bad_free, Fault::Kind::invalid_free},
     {What::bad_image, Fault::Kind::bad_image},
 };
 
-Fault::Kind kind_of(What what) {
-    for (const auto& each : kinds) {
-        if (each.what == what) return each.kind;
-    }
-    return Fault::Kind::illegal_address;
+Row row_of(What what) {
+    const auto* found = std::ranges::find(rows, what, &Row::what);
+    return found == std::end(rows) ? Row{what} : *found;
 }
 
 // The start of the smallest loop around `pc`. A loop is the code between a backward branch and its target.
@@ -44,11 +47,8 @@ std::optional<std::uint32_t> innermost_loop(const program::Code& code, std::uint
     for (std::size_t i = pc; i < code.instructions.size(); ++i) {
         const Instruction& branch = code.instructions[i];
         const auto start = static_cast<std::uint32_t>(branch.immediate);
-        const auto operation = code.keys[i].operation;
-        const bool branches = operation == program::Operation::bra ||
-                              operation == program::Operation::branch ||
-                              operation == program::Operation::compare_branch;
-        if (branches && (branch.bits & Instruction::backward) && start <= pc) return start;
+        const bool jumps = does(code.keys[i].operation, program::Does::jumps);
+        if (jumps && (branch.bits & Instruction::backward) && start <= pc) return start;
     }
     return std::nullopt;
 }
@@ -76,63 +76,39 @@ Fault Worker::describe() {
     const auto first = static_cast<std::uint32_t>(lane.lanes ? __builtin_ctz(lane.lanes) : 0);
     Fault fault;
     static_cast<Fault::Place&>(fault) = place_of(lane.pc, 32 * lanes_.warp->index + first);
-    fault.kind = kind_of(lane.what);
+    fault.kind = row_of(lane.what).kind;
+    fault.message = row_of(lane.what).message;
     fault.kernel = request_->kernel->name;
     fault.block = block_.index;
     fault.address = lane.address;
     fault.access_bytes = lane.bytes;
     fault.write = lane.write;
     fault.space = lane.space;
-    switch (lane.what) {
-        case What::misaligned:
-            fault.message = fmt::format("an access of {} bytes needs an address that is a multiple of {}",
-                                        lane.bytes, lane.bytes);
-            break;
-        case What::trap:
-            describe_trap(fault);
-            break;
-        case What::assertion:
-            fault.message = std::move(block_.message);
-            if (block_.asserted_line != 0) {
-                fault.file = std::move(block_.asserted_file);
-                fault.line = block_.asserted_line;
-            }
-            break;
-        case What::bad_free:
-        case What::bad_image:
-        case What::misuse:
-        case What::no_cluster:
-            fault.message = std::move(block_.message);
-            break;
-        case What::out_of_bounds:
-            describe_shared(fault);
-            break;
-        case What::idle:
-        case What::over_time:
-        case What::cancelled:
-            describe_endless(fault, lane.pc);
-            return fault;
-        case What::bad_barrier:
-            fault.message = "barriers are numbered 0 to 15, and their thread counts are multiples of 32";
-            break;
-        case What::bad_call:
-            fault.message = fmt::format(
-                "a call through the pointer {:#x}, which is not a function that takes these arguments",
-                lane.address);
-            break;
-        case What::stack:
-            fault.message = fmt::format(
-                "stack overflow: nested calls and alloca need more than {} bytes of stack. Is there a recursion "
-                "without an end? CU_LIMIT_STACK_SIZE, which is a bascule.Device's stack_bytes, makes the stack larger",
-                lanes_.local_bytes - code_->local_bytes);
-            break;
-        case What::incomplete_warp:
-            fault.message =
-                "a matrix instruction needs all 32 threads of the warp, and some have ended or never were";
-            break;
-        default:
-            break;
+    const auto is = [&](auto... whats) { return ((lane.what == whats) || ...); };
+    if (is(What::idle, What::over_time, What::cancelled)) {
+        describe_endless(fault, lane.pc);
+        return fault;
     }
+    if (is(What::trap)) describe_trap(fault);
+    if (is(What::out_of_bounds)) describe_shared(fault);
+    if (is(What::assertion, What::bad_free, What::bad_image, What::misuse, What::no_cluster))
+        fault.message = std::move(block_.message);
+    if (is(What::assertion) && block_.asserted_line != 0) {
+        fault.file = std::move(block_.asserted_file);
+        fault.line = block_.asserted_line;
+    }
+    if (is(What::misaligned))
+        fault.message = fmt::format("an access of {} bytes needs an address that is a multiple of {}",
+                                    lane.bytes, lane.bytes);
+    if (is(What::bad_call))
+        fault.message = fmt::format(
+            "a call through the pointer {:#x}, which is not a function that takes these arguments",
+            lane.address);
+    if (is(What::stack))
+        fault.message = fmt::format(
+            "stack overflow: nested calls and alloca need more than {} bytes of stack. Is there a recursion "
+            "without an end? CU_LIMIT_STACK_SIZE, which is a bascule.Device's stack_bytes, makes the stack larger",
+            lanes_.local_bytes - code_->local_bytes);
     fault.other_threads = lane.lanes ? static_cast<std::uint64_t>(__builtin_popcount(lane.lanes)) - 1 : 0;
     fault.other_threads += count_others(lane);
     return fault;

@@ -118,45 +118,30 @@ void Worker::fill_special(const Code::SpecialSlot& slot, std::span<const Warp> w
     if (slot.special >= Special::cluster_ctaid_x && slot.special <= Special::nclusterid_z) {
         return all(cluster_special(*request_, block_.index, slot.special));
     }
-    switch (slot.special) {
-        case Special::laneid:
-            return each([](std::uint32_t l) { return l; });
-        case Special::warpid:
-            for (const Warp& warp : warps) std::fill_n(lanes_of(warp), 32, warp.index);
-            return;
-        case Special::nwarpid:
-            return all(32);
-        case Special::nsmid:
-            return all(1);
-        case Special::lanemask_eq:
-            return each([](std::uint32_t l) { return 1u << l; });
-        case Special::lanemask_lt:
-            return each([](std::uint32_t l) { return (1u << l) - 1; });
-        case Special::lanemask_le:
-            return each([](std::uint32_t l) { return (2u << l) - 1; });
-        case Special::lanemask_gt:
-            return each([](std::uint32_t l) { return ~((2u << l) - 1); });
-        case Special::lanemask_ge:
-            return each([](std::uint32_t l) { return ~((1u << l) - 1); });
-        case Special::dynamic_smem_size:
-            return all(request_->dynamic_shared_bytes);
-        case Special::total_smem_size:
-            return all(code_->shared_bytes - code_->reserved_shared_bytes + request_->dynamic_shared_bytes);
-        case Special::stack:
-            return all(code_->local_bytes);
-        case Special::cluster_ctarank:
-            return all(rank_in(request_->cluster, block_.index));
-        case Special::cluster_nctarank:
-            return all(static_cast<std::uint32_t>(request_->cluster.count()));
-        case Special::is_explicit_cluster:
-            return all(request_->explicit_cluster ? 1 : 0);
-        case Special::workspace_high:
-            return all(static_cast<std::uint32_t>(request_->workspace >> 32));
-        case Special::workspace_low:
-            return all(static_cast<std::uint32_t>(request_->workspace));
-        default:  // smid, gridid, zero
-            return all(0);
+    using S = Special;
+    const auto is = [&](Special special) { return slot.special == special; };
+    if (is(S::warpid)) {
+        for (const Warp& warp : warps) std::fill_n(lanes_of(warp), 32, warp.index);
+        return;
     }
+    if (is(S::laneid)) return each([](std::uint32_t l) { return l; });
+    if (is(S::lanemask_eq)) return each([](std::uint32_t l) { return 1u << l; });
+    if (is(S::lanemask_lt)) return each([](std::uint32_t l) { return (1u << l) - 1; });
+    if (is(S::lanemask_le)) return each([](std::uint32_t l) { return (2u << l) - 1; });
+    if (is(S::lanemask_gt)) return each([](std::uint32_t l) { return ~((2u << l) - 1); });
+    if (is(S::lanemask_ge)) return each([](std::uint32_t l) { return ~((1u << l) - 1); });
+    const std::uint32_t dynamic = request_->dynamic_shared_bytes;
+    all(is(S::nwarpid)               ? 32
+        : is(S::nsmid)               ? 1
+        : is(S::dynamic_smem_size)   ? dynamic
+        : is(S::total_smem_size)     ? code_->shared_bytes - code_->reserved_shared_bytes + dynamic
+        : is(S::stack)               ? code_->local_bytes
+        : is(S::cluster_ctarank)     ? rank_in(request_->cluster, block_.index)
+        : is(S::cluster_nctarank)    ? static_cast<std::uint32_t>(request_->cluster.count())
+        : is(S::is_explicit_cluster) ? std::uint32_t{request_->explicit_cluster}
+        : is(S::workspace_high)      ? static_cast<std::uint32_t>(request_->workspace >> 32)
+        : is(S::workspace_low)       ? static_cast<std::uint32_t>(request_->workspace)
+                                     : 0);  // smid, gridid, zero
 }
 
 // Finds the special registers that change between two warps in the same register file.

@@ -74,35 +74,6 @@ const Instruction* guard_in_lockstep(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-}  // namespace
-
-const Instruction* branch(Lanes& s, const Instruction* i) {
-    if (s.in_step != 0) return branch_in_lockstep(s, i);
-    u32 p = predicate_at(s, i->operand[0]);
-    if (i->bits & Instruction::negated) p = ~p;
-    const u32 taken = p & s.mask;
-    if (taken == s.mask) return bra(s, i);
-    if (taken == 0) return proceed(s, i, index_of(s, i) + 1, false);
-    return diverge(s, i, taken);
-}
-
-const Instruction* guard(Lanes& s, const Instruction* i) {
-    if (s.in_step != 0) return guard_in_lockstep(s, i);
-    u32 p = predicate_at(s, i->operand[0]);
-    if (i->bits & Instruction::negated) p = ~p;
-    const u32 taken = s.mask & p;
-    if (taken == 0) return next(s, i + i->immediate);
-    s.unguarded = s.mask;
-    // An unchanged mask is not written, because later instructions would wait for the write to choose their destination.
-    if (taken != s.mask) {
-        s.mask = taken;
-        s.write_mask = taken | s.dead;
-    }
-    return next(s, i + 1);
-}
-
-namespace {
-
 const Instruction* unguard(Lanes& s, const Instruction* i) {
     if (s.mask != s.unguarded) {
         s.mask = s.unguarded;
@@ -220,6 +191,31 @@ const Instruction* read_clock(Lanes& s, const Instruction* i) {
 }
 
 }  // namespace
+
+const Instruction* branch(Lanes& s, const Instruction* i) {
+    if (s.in_step != 0) return branch_in_lockstep(s, i);
+    u32 p = predicate_at(s, i->operand[0]);
+    if (i->bits & Instruction::negated) p = ~p;
+    const u32 taken = p & s.mask;
+    if (taken == s.mask) return bra(s, i);
+    if (taken == 0) return proceed(s, i, index_of(s, i) + 1, false);
+    return diverge(s, i, taken);
+}
+
+const Instruction* guard(Lanes& s, const Instruction* i) {
+    if (s.in_step != 0) return guard_in_lockstep(s, i);
+    u32 p = predicate_at(s, i->operand[0]);
+    if (i->bits & Instruction::negated) p = ~p;
+    const u32 taken = s.mask & p;
+    if (taken == 0) return next(s, i + i->immediate);
+    s.unguarded = s.mask;
+    // An unchanged mask is not written, because later instructions would wait for the write to choose their destination.
+    if (taken != s.mask) {
+        s.mask = taken;
+        s.write_mask = taken | s.dead;
+    }
+    return next(s, i + 1);
+}
 
 void register_control(Registry& r) {
     const auto none = Type::none;

@@ -116,21 +116,6 @@ Texel border_of(const ImageObject& texture) {
     return made;
 }
 
-}  // namespace
-
-bool gives_numbers(const ImageObject& texture) noexcept {
-    return texture.image.format.kind == TexelFormat::Kind::floating || texture.sampler.promotes;
-}
-
-Texel Texels::read(const Image& level, std::uint32_t x, std::uint32_t y, std::uint32_t slice) const {
-    const std::uint64_t address =
-        level.address + level.slice_pitch * slice + level.pitch * y + std::uint64_t{level.format.bytes()} * x;
-    if (log != nullptr) log->add(address, level.format.bytes(), races::Access::read);
-    return texel_of(*texture, bytes + (address - texture->image.address));
-}
-
-namespace {
-
 // --- cubes ---
 
 // The axes of a face: how the programming guide's table computes m, s and t from the direction.
@@ -278,6 +263,17 @@ Texel sample_level(const Texels& texels, const Image& image, const SamplePlace& 
 }
 
 }  // namespace
+
+bool gives_numbers(const ImageObject& texture) noexcept {
+    return texture.image.format.kind == TexelFormat::Kind::floating || texture.sampler.promotes;
+}
+
+Texel Texels::read(const Image& level, std::uint32_t x, std::uint32_t y, std::uint32_t slice) const {
+    const std::uint64_t address =
+        level.address + level.slice_pitch * slice + level.pitch * y + std::uint64_t{level.format.bytes()} * x;
+    if (log != nullptr) log->add(address, level.format.bytes(), races::Access::read);
+    return texel_of(*texture, bytes + (address - texture->image.address));
+}
 
 Texel sample(const Texels& texels, const SamplePlace& place) {
     const ImageObject& texture = *texels.texture;

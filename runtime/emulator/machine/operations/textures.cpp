@@ -389,20 +389,12 @@ const Instruction* reduce_surface(Lanes& s, const Instruction* i) {
 u32 answer_of(const ImageObject& object, Flag what) {
     const Image& image = object.image;
     const u32 layers = image.cube ? image.slices / 6 : image.slices;
-    switch (what) {
-        case Flag::width:
-            return image.width;
-        case Flag::height:
-            return image.dimensions > 1 ? image.height : 0;
-        case Flag::depth:
-            return image.dimensions > 2 ? image.slices : 0;
-        case Flag::array_size:
-            return image.layered ? layers : 0;
-        case Flag::num_mipmap_levels:
-            return static_cast<u32>(object.levels());
-        default:
-            return 1;  // num_samples
-    }
+    return what == Flag::width               ? image.width
+           : what == Flag::height            ? (image.dimensions > 1 ? image.height : 0)
+           : what == Flag::depth             ? (image.dimensions > 2 ? image.slices : 0)
+           : what == Flag::array_size        ? (image.layered ? layers : 0)
+           : what == Flag::num_mipmap_levels ? static_cast<u32>(object.levels())
+                                             : 1;  // num_samples
 }
 
 template <bool IsSurface>

@@ -4,7 +4,6 @@
 #include "program/video.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"

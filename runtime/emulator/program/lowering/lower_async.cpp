@@ -1,6 +1,4 @@
 // Lowering of asynchronous copies, mbarriers and cluster instructions.
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 
 namespace emulated::program {
@@ -24,7 +22,7 @@ Ref Lowering::whole_address(const ptx::Operand& given, const FlagSet& spaces) {
 std::size_t Lowering::count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode) {
     const std::size_t count = instruction.operands.size();
     if (!opcode.flags.has(Flag::policy)) return count;
-    if (count < 2) refuse(fmt::format("{} needs a cache policy", instruction.opcode));
+    if (count < 2) refuse("{} needs a cache policy", instruction.opcode);
     source(instruction.operands.back(), Type::b64);
     return count - 1;
 }
@@ -36,7 +34,7 @@ void Lowering::copy_async(const ptx::Instruction& instruction, const Opcode& opc
     const ptx::Operand& size = operand(instruction, 2);
     const std::uint64_t bytes = size.kind == OperandKind::integer ? size.bits : 0;
     const bool fits = opcode.flags.has(Flag::cg) ? bytes == 16 : bytes == 4 || bytes == 8 || bytes == 16;
-    if (!fits) refuse(fmt::format("{} copies 4, 8 or 16 bytes, and 16 alone with .cg", instruction.opcode));
+    if (!fits) refuse("{} copies 4, 8 or 16 bytes, and 16 alone with .cg", instruction.opcode);
     Layout& layout = functions_.layout();
     Ref valid = layout.constant(bytes, 4);
     if (count == 4) {
@@ -64,7 +62,7 @@ void Lowering::copy_group(const ptx::Instruction& instruction, const Opcode& opc
     if (!counts) return;
     const ptx::Operand& recent = instruction.operands[0];
     if (recent.kind != OperandKind::integer)
-        refuse(fmt::format("{} needs a constant number of groups", instruction.opcode));
+        refuse("{} needs a constant number of groups", instruction.opcode);
     step.immediate = static_cast<std::int64_t>(recent.bits);
 }
 
@@ -123,7 +121,7 @@ void Lowering::mbarrier(const ptx::Instruction& instruction, const Opcode& opcod
         expect_operands(instruction, count, expects || stays ? 3 : 2, 3);
         const ptx::Operand& state = instruction.operands[0];
         if (flags.has(Flag::shared_cluster) && state.kind != OperandKind::sink)
-            refuse(fmt::format("{} returns no state: its result must be _", instruction.opcode));
+            refuse("{} returns no state: its result must be _", instruction.opcode);
         Step& step = by_letters(instruction, opcode, count == 3 ? "SMU" : "SM");
         if (count == 2) step.sources.push_back(functions_.layout().constant(1, 4));
     } else if (flags.has(Flag::test_wait) || flags.has(Flag::try_wait)) {

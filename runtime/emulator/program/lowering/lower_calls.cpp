@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <bit>
 
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 #include "ptx/names.hpp"
 
@@ -165,10 +163,10 @@ bool Lowering::is_returned(std::int32_t variable) const {
 void Lowering::require_inside(const ptx::Variable& variable, std::uint64_t offset, std::uint64_t bytes,
                               unsigned alignment) const {
     if (bytes > variable.bytes || offset > variable.bytes - bytes)
-        refuse(fmt::format("{} bytes at offset {} are not within '{}', which has {} bytes", bytes,
-                           static_cast<std::int64_t>(offset), variable.name, variable.bytes));
+        refuse("{} bytes at offset {} are not within '{}', which has {} bytes", bytes,
+               static_cast<std::int64_t>(offset), variable.name, variable.bytes);
     if (offset % alignment != 0)
-        refuse(fmt::format("offset {} of '{}' is not a multiple of {}", offset, variable.name, alignment));
+        refuse("offset {} of '{}' is not a multiple of {}", offset, variable.name, alignment);
 }
 
 // The place of a call's .param variable. Variables with equal names and sizes share a place, because no two calls overlap.
@@ -209,15 +207,15 @@ void Lowering::require_prototype(const ptx::Function& callee, const std::vector<
                                  const ptx::Operand* given) const {
     const std::size_t count = given == nullptr ? 0 : given->parts.size();
     if (count != formals.size())
-        refuse(fmt::format("'{}' has {} parameters or results where the call has {}",
-                           ptx::demangled(callee.name), formals.size(), count));
+        refuse("'{}' has {} parameters or results where the call has {}", ptx::demangled(callee.name),
+               formals.size(), count);
     for (std::size_t i = 0; i < count; ++i) {
         if (given->parts[i].kind != OperandKind::variable) continue;
         const ptx::Variable &argument = function_.variable(given->parts[i].index),
                             &formal = callee.variable(formals[i]);
         if (argument.bytes != formal.bytes || ptx::bytes_of(argument.type) != ptx::bytes_of(formal.type))
-            refuse(fmt::format("'{}' of a call of '{}' has another type than its parameter", argument.name,
-                               ptx::demangled(callee.name)));
+            refuse("'{}' of a call of '{}' has another type than its parameter", argument.name,
+                   ptx::demangled(callee.name));
     }
 }
 
@@ -230,13 +228,12 @@ void Lowering::call(const ptx::Instruction& instruction, const Opcode&) {
         return call_through_pointer(operands.results, *operands.target, operands.arguments);
     const auto found = functions_.symbols().functions.find(operands.target->name);
     if (found == functions_.symbols().functions.end())
-        refuse(fmt::format("the function '{}' is called and not declared",
-                           ptx::demangled(operands.target->name)));
+        refuse("the function '{}' is called and not declared", ptx::demangled(operands.target->name));
     const ptx::Function& callee = *found->second;
     require_prototype(callee, callee.results, operands.results);
     require_prototype(callee, callee.parameters, operands.arguments);
     if (!callee.has_body) return call_external(callee.name, operands.results, operands.arguments);
-    if (callee.is_entry) refuse(fmt::format("'{}' is a kernel: a call needs a .func", callee.name));
+    if (callee.is_entry) refuse("'{}' is a kernel: a call needs a .func", callee.name);
     const std::size_t index = functions_.require(callee);
     const std::vector<Code::Place> results = arguments_of(operands.results);
     const std::vector<Code::Place> arguments = arguments_of(operands.arguments);
@@ -314,13 +311,13 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
                              const ptx::Operand* arguments) {
     const auto* external = std::ranges::find(externals, name, &External::name);
     if (external == std::end(externals))
-        refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
+        refuse("the function '{}' is called and not declared", ptx::demangled(name));
     std::vector<Ref> sources, returned;
     for (const unsigned bytes : external->arguments) {
         if (bytes == 0) break;
         const std::size_t i = sources.size();
         if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable)
-            refuse(fmt::format("'{}' is called with too few arguments", name));
+            refuse("'{}' is called with too few arguments", name);
         const std::int32_t index = arguments->parts[i].index;
         require_inside(function_.variable(index), 0, bytes, 1);
         sources.push_back(temporary(bytes));

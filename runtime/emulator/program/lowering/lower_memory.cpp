@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <bit>
 
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 
 namespace emulated::program {
@@ -87,7 +85,7 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
     made.operands = elements_of(halves ? halves_of(given) : given);
     made.lanes = opcode.flags.has(Flag::v4) ? 4 : halves || opcode.flags.has(Flag::v2) ? 2 : 1;
     if (made.operands.size() != made.lanes)
-        refuse(fmt::format("{} needs {} {} registers", instruction.opcode, made.lanes, role));
+        refuse("{} needs {} {} registers", instruction.opcode, made.lanes, role);
     made.bytes = halves ? 8 : ptx::bytes_of(opcode.type);
     made.wide = std::max(2u, made.bytes);
     for (const ptx::Operand& part : made.operands) {
@@ -95,7 +93,7 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
         made.wide = width(part);
         // A register of 8 bits is one of 16 here.
         if (!halves && ptx::bytes_of(function_.registers[static_cast<std::size_t>(part.index)]) < made.bytes)
-            refuse(fmt::format("the {} register is narrower than the value", role));
+            refuse("the {} register is narrower than the value", role);
     }
     require_alike(made.operands);
     return made;
@@ -115,7 +113,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool shared_with_others =
         !(opcode.flags & FlagSet{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio}).empty();
     if (shared_with_others && (opcode.flags.has(Flag::param) || opcode.flags.has(Flag::constant)))
-        refuse(fmt::format("{} is not supported: nobody writes that memory meanwhile", instruction.opcode));
+        refuse("{} is not supported: nobody writes that memory meanwhile", instruction.opcode);
     const auto [parts, lanes, bytes, wide] = parts_of(to, instruction, opcode, "destination");
     // .pragma "used_bytes_mask N": unused bytes may be outside any allocation.
     const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << (bytes * lanes)) - 1);
@@ -132,7 +130,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
         require_space(from.parts[0], opcode.flags & every_space);
         const std::int32_t index = from.parts[0].index;
         if (is_returned(index))
-            refuse(fmt::format("'{}' is what this function returns and cannot be loaded", variable->name));
+            refuse("'{}' is what this function returns and cannot be loaded", variable->name);
         require_inside(*variable, from.bits, static_cast<unsigned>(std::bit_width(used)), bytes);
         bool of_kernel = false;
         std::int64_t offset = static_cast<std::int64_t>(from.bits);
@@ -180,7 +178,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     if (const ptx::Variable* variable = argument_variable(to)) {
         require_space(to.parts[0], opcode.flags & every_space);
         if (is_passed(to.parts[0].index))
-            refuse(fmt::format("'{}' is passed to this function and cannot be stored to", variable->name));
+            refuse("'{}' is passed to this function and cannot be stored to", variable->name);
         require_inside(*variable, to.bits, std::uint64_t{bytes} * lanes, bytes);
         key.operation = Operation::store_argument;
         key.flags = {};
@@ -277,7 +275,7 @@ void Lowering::discard(const ptx::Instruction& instruction, const Opcode& opcode
     constexpr std::uint64_t line = 128;
     const ptx::Operand& size = operand(instruction, 1);
     if (size.kind != OperandKind::integer || size.bits != line)
-        refuse(fmt::format("{} discards {} bytes", instruction.opcode, line));
+        refuse("{} discards {} bytes", instruction.opcode, line);
     const Address where = address(operand(instruction, 0), opcode.flags & every_space);
     access(emit(untyped_key(opcode), {}, {where.base}), where);
 }
@@ -287,7 +285,7 @@ void Lowering::create_policy(const ptx::Instruction& instruction, const Opcode& 
     const bool of_range = opcode.flags.has(Flag::range), converts = opcode.flags.has(Flag::cvt);
     const std::size_t count = instruction.operands.size();
     if (of_range ? count != 4 : converts ? count != 2 : count != 1 && count != 2)
-        refuse(fmt::format("{} with {} operands is not supported", instruction.opcode, count));
+        refuse("{} with {} operands is not supported", instruction.opcode, count);
     if (of_range) address(instruction.operands[1]);
     for (std::size_t i = of_range ? 2 : 1; i < count; ++i)
         source(instruction.operands[i], converts ? Type::b64 : of_range ? Type::u32 : Type::f32);
@@ -303,9 +301,9 @@ void Lowering::vote(const ptx::Instruction& instruction, const Opcode& opcode) {
 // Checks constant operands: a block has 16 barriers, and thread counts are multiples of the warp size.
 void Lowering::require_barrier(const ptx::Operand& number, const ptx::Operand* threads) const {
     if (number.kind == OperandKind::integer && number.bits > 15)
-        refuse(fmt::format("a block has the barriers 0 to 15, and not {}", number.bits));
+        refuse("a block has the barriers 0 to 15, and not {}", number.bits);
     if (threads != nullptr && threads->kind == OperandKind::integer && threads->bits % 32 != 0)
-        refuse(fmt::format("whole warps wait at a barrier: {} is not a multiple of 32", threads->bits));
+        refuse("whole warps wait at a barrier: {} is not a multiple of 32", threads->bits);
 }
 
 void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
@@ -313,7 +311,7 @@ void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode
     const bool counted = instruction.operands.size() == 2;
     require_barrier(operand(instruction, 0), counted ? &instruction.operands[1] : nullptr);
     if (!counted && opcode.flags.has(Flag::arrive))
-        refuse(fmt::format("{} needs the number of threads", instruction.opcode));
+        refuse("{} needs the number of threads", instruction.opcode);
     by_letters(instruction, opcode, counted ? "UU" : "U").bits =
         counted ? Instruction::has_count : std::uint16_t{0};
 }
@@ -322,8 +320,7 @@ void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode
 void Lowering::reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
     functions_.layout().has_barrier();
     const std::size_t count = instruction.operands.size();
-    if (count != 3 && count != 4)
-        refuse(fmt::format("{} takes 3 or 4 operands, got {}", instruction.opcode, count));
+    if (count != 3 && count != 4) refuse("{} takes 3 or 4 operands, got {}", instruction.opcode, count);
     const bool counted = count == 4;
     require_barrier(instruction.operands[1], counted ? &instruction.operands[2] : nullptr);
     const Ref which = source(instruction.operands[1], Type::u32);

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 #include "ptx/limits.hpp"
 
@@ -92,30 +90,14 @@ Type register_type(unsigned bytes) noexcept {
 }
 
 Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept {
-    const bool bits = type >= Type::b8 && type <= Type::b64;
-    if (bits) return unsigned_of(ptx::bytes_of(type));
-    switch (operation) {
-        case Operation::add:
-        case Operation::sub:
-        case Operation::mul:
-        case Operation::mad:
-            if (type == Type::u16x2 || type == Type::s16x2) return Type::u16x2;
-            if (ptx::is_float(type) || flags.has(Flag::hi) || flags.has(Flag::wide) || flags.has(Flag::sat))
-                return type;
-            return unsigned_of(ptx::bytes_of(type));
-        case Operation::atom:
-        case Operation::red:
-        case Operation::bulk_reduce:
-        case Operation::reduce_async:
-            return ptx::is_float(type) || !flags.has(Flag::add) ? type : unsigned_of(ptx::bytes_of(type));
-        case Operation::mov:
-        case Operation::selp:
-        case Operation::slct:
-        case Operation::shl:
-            return type == Type::pred ? type : unsigned_of(ptx::bytes_of(type));
-        default:
-            return type;
-    }
+    const Type alike = unsigned_of(ptx::bytes_of(type));
+    if (type >= Type::b8 && type <= Type::b64) return alike;
+    if (does(operation, Does::copies_bits)) return type == Type::pred ? type : alike;
+    if (does(operation, Does::reduces)) return ptx::is_float(type) || !flags.has(Flag::add) ? type : alike;
+    if (!does(operation, Does::wraps)) return type;
+    if (type == Type::u16x2 || type == Type::s16x2) return Type::u16x2;
+    const bool told_apart = flags.has(Flag::hi) || flags.has(Flag::wide) || flags.has(Flag::sat);
+    return ptx::is_float(type) || told_apart ? type : alike;
 }
 
 Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) noexcept {
@@ -134,7 +116,7 @@ Key untyped_key(const Opcode& opcode) noexcept {
 void Lowering::refuse(const std::string& reason) const { throw Refused{line_, reason, &function_}; }
 
 void Lowering::unsupported(const ptx::Instruction& instruction) const {
-    refuse(fmt::format("{} is not supported", instruction.opcode));
+    refuse("{} is not supported", instruction.opcode);
 }
 
 void Lowering::expect_operands(const ptx::Instruction& instruction, std::size_t wanted) const {
@@ -144,20 +126,19 @@ void Lowering::expect_operands(const ptx::Instruction& instruction, std::size_t 
 void Lowering::expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
                                std::size_t most) const {
     if (count < least || count > most)
-        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode, least, count));
+        refuse("{} takes {} operands, got {}", instruction.opcode, least, count);
 }
 
 const ptx::Operand& Lowering::operand(const ptx::Instruction& instruction, std::size_t index) const {
     if (index >= instruction.operands.size()) {
-        refuse(fmt::format("{} has {} operands, which is too few", instruction.opcode,
-                           instruction.operands.size()));
+        refuse("{} has {} operands, which is too few", instruction.opcode, instruction.operands.size());
     }
     return instruction.operands[index];
 }
 
 unsigned Lowering::width(const ptx::Operand& operand) const {
     if (operand.kind != OperandKind::reg) return 0;
-    if (!operand.name.empty()) refuse(fmt::format("the selector '.{}' is not supported here", operand.name));
+    if (!operand.name.empty()) refuse("the selector '.{}' is not supported here", operand.name);
     return is_wide(operand) ? 16 : body_.register_bytes[static_cast<std::size_t>(operand.index)];
 }
 
@@ -169,16 +150,15 @@ void Lowering::require_register_of(const ptx::Operand& operand, Type type, unsig
     if (operand.negated) refuse("a register cannot be negated here");
     const unsigned wanted = slot_of(type, bytes);
     if (width(operand) != wanted) {
-        refuse(fmt::format("an operand has {} bits where the instruction needs {}", 8 * width(operand),
-                           8 * wanted));
+        refuse("an operand has {} bits where the instruction needs {}", 8 * width(operand), 8 * wanted);
     }
     // Other indices are halves of a 128-bit register.
     const auto index = static_cast<std::size_t>(operand.index);
     const Type given = index < function_.registers.size() ? function_.registers[index] : Type::b64;
     if (!agree(type, given)) {
-        refuse(fmt::format("a register of type .{} stands where the instruction needs .{}",
-                           ptx::type_names[static_cast<unsigned>(given)].name,
-                           ptx::type_names[static_cast<unsigned>(type)].name));
+        refuse("a register of type .{} stands where the instruction needs .{}",
+               ptx::type_names[static_cast<unsigned>(given)].name,
+               ptx::type_names[static_cast<unsigned>(type)].name);
     }
 }
 
@@ -205,11 +185,11 @@ Ref Lowering::source(const ptx::Operand& operand, Type type, unsigned bytes) {
         case OperandKind::floating:
         case OperandKind::float_bits: {
             if (!takes_constant(type, operand.kind)) {
-                refuse(fmt::format("{} cannot be a constant of type .{}",
-                                   operand.kind == OperandKind::integer    ? "an integer"
-                                   : operand.kind == OperandKind::floating ? "a floating-point number"
-                                                                           : "0f and eight digits",
-                                   ptx::type_names[static_cast<unsigned>(type)].name));
+                refuse("{} cannot be a constant of type .{}",
+                       operand.kind == OperandKind::integer    ? "an integer"
+                       : operand.kind == OperandKind::floating ? "a floating-point number"
+                                                               : "0f and eight digits",
+                       ptx::type_names[static_cast<unsigned>(type)].name);
             }
             if (operand.kind != OperandKind::integer)
                 return functions_.layout().constant(float_bits(operand, type, slot), slot);
@@ -227,8 +207,7 @@ void Lowering::require_special(const ptx::Operand& operand, Type type, unsigned 
                                                       "%current_graph_exec"};
     const bool is_wide =
         std::ranges::find(of_64_bits, operand.name) != std::end(of_64_bits) || operand.name.ends_with("_64");
-    if (is_wide != (slot_of(type, bytes) == 8))
-        refuse(fmt::format("{} has {} bits", operand.name, is_wide ? 64 : 32));
+    if (is_wide != (slot_of(type, bytes) == 8)) refuse("{} has {} bits", operand.name, is_wide ? 64 : 32);
 }
 
 Ref Lowering::source_or_special(const ptx::Operand& operand, Type type, unsigned bytes) {
@@ -292,8 +271,7 @@ Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
     // %aggr_smem_size is answered with the block's own total, since programs do not ask for the cluster's.
     const std::string_view name = operand.name == "%aggr_smem_size" ? "%total_smem_size" : operand.name;
     const auto* known = std::ranges::find(special_names, name);
-    if (known == std::end(special_names))
-        refuse(fmt::format("the special register {} is not supported", operand.name));
+    if (known == std::end(special_names)) refuse("the special register {} is not supported", operand.name);
     const auto which = static_cast<Special>(known - special_names);
     const Ref slot = functions_.layout().special(which);
     if (bytes == 4) return slot;
@@ -317,13 +295,12 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
             case ptx::Space::constant: {
                 const auto found = functions_.symbols().globals.find(variable.name);
                 if (found == functions_.symbols().globals.end()) {
-                    refuse(fmt::format("'{}' is declared .extern: link the module that defines it",
-                                       variable.name));
+                    refuse("'{}' is declared .extern: link the module that defines it", variable.name);
                 }
                 return layout.constant(plus, bytes, static_cast<std::int32_t>(found->second));
             }
             default:
-                refuse(fmt::format("the address of '{}' cannot be taken", variable.name));
+                refuse("the address of '{}' cannot be taken", variable.name);
         }
     };
     if (operand.kind == OperandKind::variable) {
@@ -352,7 +329,7 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
     if (function != functions_.symbols().functions.end()) {
         return layout.constant(functions_.symbols().address_of(*function->second) + plus, bytes);
     }
-    refuse(fmt::format("'{}' is not declared", operand.name));
+    refuse("'{}' is not declared", operand.name);
 }
 
 // The address of a local variable in a re-entrant function.

@@ -1,8 +1,6 @@
 // Lowering of conversions to and from small floating-point formats.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 #include "program/small_formats.hpp"
 

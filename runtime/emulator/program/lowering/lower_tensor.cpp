@@ -1,6 +1,4 @@
 // Lowering of matrix instructions: products, loads and stores.
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 #include "program/table/matrices.hpp"
 
@@ -17,19 +15,10 @@ Type arithmetic_of(const Product& product) {
 
 // The register type of a matrix; small elements are packed.
 Type registered(Type element) {
-    switch (element) {
-        case Type::f16:
-            return Type::f16x2;
-        case Type::bf16:
-            return Type::bf16x2;
-        case Type::tf32:
-        case Type::f32:
-        case Type::f64:
-        case Type::s32:
-            return element;
-        default:
-            return Type::b32;
-    }
+    if (element == Type::f16) return Type::f16x2;
+    if (element == Type::bf16) return Type::bf16x2;
+    constexpr TypeSet whole{Type::tf32, Type::f32, Type::f64, Type::s32};
+    return whole.has(element) ? element : Type::b32;
 }
 
 bool is_small_product(const Product& product) { return product.a == Type::f16 && product.depth == 4; }
@@ -39,9 +28,9 @@ bool is_small_product(const Product& product) { return product.a == Type::f16 &&
 // The registers of one matrix: `count` registers in braces.
 std::vector<ptx::Operand> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
                                                         const char* which) {
-    if (given.kind != OperandKind::vector) refuse(fmt::format("the registers of {} stand in braces", which));
+    if (given.kind != OperandKind::vector) refuse("the registers of {} stand in braces", which);
     std::vector<ptx::Operand> made = elements_of(given);
-    if (made.size() != count) refuse(fmt::format("{} has {} registers, not {}", which, count, made.size()));
+    if (made.size() != count) refuse("{} has {} registers, not {}", which, count, made.size());
     return made;
 }
 

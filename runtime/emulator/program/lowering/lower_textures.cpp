@@ -1,8 +1,6 @@
 // Lowering of texture and surface instructions.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "program/image_access.hpp"
 #include "program/lowering.hpp"
 
@@ -10,7 +8,7 @@ namespace emulated::program {
 ImageAccess Lowering::image_access(const ptx::Instruction& instruction, const Opcode& opcode) const {
     const auto* found =
         std::ranges::find_if(geometries, [&](const Geometry& each) { return opcode.flags.has(each.flag); });
-    if (found == std::end(geometries)) refuse(fmt::format("{} has no geometry", instruction.opcode));
+    if (found == std::end(geometries)) refuse("{} has no geometry", instruction.opcode);
     ImageAccess made;
     made.shape = static_cast<std::uint8_t>(found - geometries);
     made.type = opcode.type;
@@ -34,8 +32,7 @@ void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, con
                                   std::vector<Ref>& into) {
     const std::vector<ptx::Operand> parts = elements_of(given);
     if (parts.size() != count && parts.size() != (count == 3 ? 4 : count))
-        refuse(fmt::format("the coordinates have {} components, which is not what the geometry needs",
-                           parts.size()));
+        refuse("the coordinates have {} components, which is not what the geometry needs", parts.size());
     for (unsigned i = 0; i < count; ++i)
         into.push_back(source(parts[i], opcode.second == Type::none ? Type::b32 : opcode.second));
 }
@@ -49,9 +46,9 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
     const std::size_t derivatives = opcode.flags.has(Flag::lod) ? 1 : opcode.flags.has(Flag::grad) ? 2 : 0;
     if (instruction.operands.size() != 2 + derivatives)
         refuse(
-            fmt::format("{} has {} operands, which are too many or too few: offsets and depth comparisons "
-                        "are not supported",
-                        instruction.opcode, instruction.operands.size()));
+            "{} has {} operands, which are too many or too few: offsets and depth comparisons "
+            "are not supported",
+            instruction.opcode, instruction.operands.size());
 
     const ptx::Operand* to = &operand(instruction, 0);
     const ptx::Operand* resident = nullptr;
@@ -61,7 +58,7 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
     }
     const ptx::Operand& from = operand(instruction, 1);
     if (to->kind != OperandKind::vector || to->parts.size() != 4)
-        refuse(fmt::format("{} needs 4 destination registers", instruction.opcode));
+        refuse("{} needs 4 destination registers", instruction.opcode);
     if (from.kind != OperandKind::address || from.parts.size() != 2)
         refuse("a texture with a separate sampler is not supported: pass a texture object");
     std::vector<Ref> results, coordinates;
@@ -91,7 +88,7 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
 void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode) {
     const FlagSet clamps{Flag::trap, Flag::clamp, Flag::zero};
     if (!(opcode.flags & clamps).single())
-        refuse(fmt::format("{} needs one of .trap, .clamp and .zero", instruction.opcode));
+        refuse("{} needs one of .trap, .clamp and .zero", instruction.opcode);
     expect_operands(instruction, 2);
     const bool loads = opcode.row->operation == Operation::suld;
     ImageAccess access = image_access(instruction, opcode);
@@ -104,7 +101,7 @@ void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode
     const auto [parts, lanes, bytes, wide] =
         parts_of(data, instruction, opcode, loads ? "destination" : "source");
     if (wide != std::max(2u, bytes)) refuse("the registers are not those of the type");
-    if (bytes * lanes > 16) refuse(fmt::format("{} is wider than 16 bytes", instruction.opcode));
+    if (bytes * lanes > 16) refuse("{} is wider than 16 bytes", instruction.opcode);
     access.values = static_cast<std::uint8_t>(lanes);
     std::vector<Ref> results, list;
     append_coordinates(at.parts[1], access.geometry().coordinates(), opcode, list);

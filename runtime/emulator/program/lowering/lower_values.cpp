@@ -1,6 +1,4 @@
 // Lowering of arithmetic, comparisons and conversions.
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 
 namespace emulated::program {
@@ -99,6 +97,33 @@ Operation combination_of(const FlagSet& flags) {
     return flags.has(Flag::and_) ? Operation::and_ : flags.has(Flag::or_) ? Operation::or_ : Operation::xor_;
 }
 
+const FlagSet integral_roundings{Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi};
+const FlagSet float_roundings{Flag::rn, Flag::rz, Flag::rm, Flag::rp};
+
+// True if .sat has no effect, because the destination can hold every source value. PTX does not allow it then.
+bool saturates_nothing(const Opcode& opcode) {
+    const Type to = opcode.type, from = opcode.second;
+    if (!opcode.flags.has(Flag::sat) || !ptx::is_integer(to) || !ptx::is_integer(from)) return false;
+    if (ptx::bytes_of(to) > ptx::bytes_of(from)) return ptx::is_signed(to) || !ptx::is_signed(from);
+    return to == from;
+}
+
+// True if PTX has this conversion with these modifiers.
+bool valid_conversion(const Opcode& opcode) {
+    const Type to = opcode.type, from = opcode.second;
+    const FlagSet integral = opcode.flags & integral_roundings, directed = opcode.flags & float_roundings;
+    if (ptx::is_integer(to) && ptx::is_integer(from))
+        return integral.empty() && directed.empty() && !opcode.flags.has(Flag::ftz);
+    if (ptx::is_integer(to)) return integral.single() && directed.empty();
+    const bool flushes = opcode.flags.has(Flag::ftz);
+    if (ptx::is_integer(from)) return directed.single() && integral.empty() && (!flushes || to == Type::f32);
+    const bool brain = to == Type::bf16 || from == Type::bf16;
+    if (brain && opcode.flags.has(Flag::sat)) return false;
+    if (to == from) return directed.empty() && (integral.empty() || integral.single());
+    const bool narrows = ptx::bytes_of(to) < ptx::bytes_of(from);
+    return integral.empty() && (narrows ? directed.single() : directed.empty());
+}
+
 }  // namespace
 
 // Both halves of a packed operand, the lower one first.
@@ -123,7 +148,7 @@ Ref Lowering::compared(const ptx::Instruction& instruction, const Opcode& opcode
 // setp.lt.and.f16x2 p|q, a, b, c: p for the lower halves, q for the upper ones.
 void Lowering::compare_packed(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
-    if (to.kind != OperandKind::pair) refuse(fmt::format("{} needs two predicates, p|q", instruction.opcode));
+    if (to.kind != OperandKind::pair) refuse("{} needs two predicates, p|q", instruction.opcode);
     const Type half = opcode.type == Type::f16x2 ? Type::f16 : Type::bf16;
     const auto a = unpacked(operand(instruction, 1), opcode.type),
                b = unpacked(operand(instruction, 2), opcode.type);
@@ -173,7 +198,7 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
 void Lowering::compare_to_value(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool combined = !(opcode.flags & FlagSet{Flag::and_, Flag::or_, Flag::xor_}).empty();
     if (instruction.operands.size() != (combined ? 4u : 3u))
-        refuse(fmt::format("{} needs {} operands", instruction.opcode, combined ? 4 : 3));
+        refuse("{} needs {} operands", instruction.opcode, combined ? 4 : 3);
     const bool packed = opcode.second == Type::f16x2 || opcode.second == Type::bf16x2;
     const unsigned wide = packed ? 2 : ptx::bytes_of(opcode.type);
     std::uint64_t one = wide == 2 ? 0xffff : 0xffff'ffff;
@@ -203,37 +228,6 @@ void Lowering::compare_to_value(const ptx::Instruction& instruction, const Opcod
     step.list = std::move(halves);
 }
 
-namespace {
-
-const FlagSet integral_roundings{Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi};
-const FlagSet float_roundings{Flag::rn, Flag::rz, Flag::rm, Flag::rp};
-
-// True if .sat has no effect, because the destination can hold every source value. PTX does not allow it then.
-bool saturates_nothing(const Opcode& opcode) {
-    const Type to = opcode.type, from = opcode.second;
-    if (!opcode.flags.has(Flag::sat) || !ptx::is_integer(to) || !ptx::is_integer(from)) return false;
-    if (ptx::bytes_of(to) > ptx::bytes_of(from)) return ptx::is_signed(to) || !ptx::is_signed(from);
-    return to == from;
-}
-
-// True if PTX has this conversion with these modifiers.
-bool valid_conversion(const Opcode& opcode) {
-    const Type to = opcode.type, from = opcode.second;
-    const FlagSet integral = opcode.flags & integral_roundings, directed = opcode.flags & float_roundings;
-    if (ptx::is_integer(to) && ptx::is_integer(from))
-        return integral.empty() && directed.empty() && !opcode.flags.has(Flag::ftz);
-    if (ptx::is_integer(to)) return integral.single() && directed.empty();
-    const bool flushes = opcode.flags.has(Flag::ftz);
-    if (ptx::is_integer(from)) return directed.single() && integral.empty() && (!flushes || to == Type::f32);
-    const bool brain = to == Type::bf16 || from == Type::bf16;
-    if (brain && opcode.flags.has(Flag::sat)) return false;
-    if (to == from) return directed.empty() && (integral.empty() || integral.single());
-    const bool narrows = ptx::bytes_of(to) < ptx::bytes_of(from);
-    return integral.empty() && (narrows ? directed.single() : directed.empty());
-}
-
-}  // namespace
-
 void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     if (opcode.type == Type::f16x2 || opcode.type == Type::bf16x2) {
@@ -252,9 +246,8 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
         return;
     }
     if (saturates_nothing(opcode))
-        refuse(fmt::format(
-            "{} is not supported: the destination holds every value of the source, so .sat is illegal",
-            instruction.opcode));
+        refuse("{} is not supported: the destination holds every value of the source, so .sat is illegal",
+               instruction.opcode);
     if (!valid_conversion(opcode)) unsupported(instruction);
     expect_operands(instruction, 2);
     const ptx::Operand& from = operand(instruction, 1);
@@ -315,7 +308,7 @@ void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode& opcode
     const bool combines = !(opcode.flags & FlagSet{Flag::and_, Flag::or_}).empty();
     const ptx::Operand& to = operand(instruction, 0);
     if (instruction.operands.size() != (combines ? 6u : 5u) || (to.kind == OperandKind::pair) != combines)
-        refuse(fmt::format("{} with these operands is not supported", instruction.opcode));
+        refuse("{} with these operands is not supported", instruction.opcode);
     std::vector<Ref> sources;
     for (std::size_t i = 1; i <= 3; ++i) sources.push_back(source(instruction.operands[i], Type::b32));
     const ptx::Operand& table = instruction.operands[4];

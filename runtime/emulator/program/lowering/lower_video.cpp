@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <functional>
 
-#include <fmt/format.h>
-
 #include "program/lowering.hpp"
 #include "program/video.hpp"
 
@@ -29,6 +27,15 @@ std::vector<unsigned> digits_of(std::string_view selector, char letter, unsigned
     return made;
 }
 
+// Sets which operands are signed. vset has no result type.
+template <class Form>
+void set_signs(Form& form, const Opcode& opcode) {
+    const bool is_set = opcode.third == Type::none;
+    form.d_signed = !is_set && opcode.type == Type::s32;
+    form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
+    form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
+}
+
 }  // namespace
 
 // The register before a selector, or a constant.
@@ -48,19 +55,6 @@ Step& Lowering::emit_video(const Opcode& opcode, const ptx::Operand& to, std::ve
                 {result(plain, Type::u32)}, std::move(sources));
 }
 
-namespace {
-
-// Sets which operands are signed. vset has no result type.
-template <class Form>
-void set_signs(Form& form, const Opcode& opcode) {
-    const bool is_set = opcode.third == Type::none;
-    form.d_signed = !is_set && opcode.type == Type::s32;
-    form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
-    form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
-}
-
-}  // namespace
-
 // vop.dtype.atype.btype d.dsel, a.asel, b.bsel, c. c is needed for a secondary operation or a merge.
 void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool is_mad = opcode.row->operation == Operation::video_mad;
@@ -69,8 +63,7 @@ void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& o
     const auto part_of = [&](const ptx::Operand& operand) {
         const auto* found = std::ranges::find(parts, operand.name, &PartName::name);
         if (found == std::end(parts) || operand.kind == OperandKind::special)
-            refuse(fmt::format("{}: '.{}' is not a byte or half of an operand", instruction.opcode,
-                               operand.name));
+            refuse("{}: '.{}' is not a byte or half of an operand", instruction.opcode, operand.name);
         return found->part;
     };
     const ptx::Operand &d = operand(instruction, 0), &a = operand(instruction, 1),
@@ -89,18 +82,17 @@ void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& o
     const bool with_c = is_mad || merges || !secondary.empty();
     if (instruction.operands.size() != (with_c ? 4u : 3u) || (merges && (is_mad || !secondary.empty())) ||
         (!secondary.empty() && !secondary.single()))
-        refuse(fmt::format("{} with these operands is not supported", instruction.opcode));
+        refuse("{} with these operands is not supported", instruction.opcode);
     form.negates_product = a.negated != b.negated;
     form.negates_c = with_c && instruction.operands[3].negated;
     if (with_c &&
         (instruction.operands[3].kind == OperandKind::special ||
          (instruction.operands[3].kind == OperandKind::reg && !instruction.operands[3].name.empty())))
-        refuse(fmt::format("{}: operand 3 must be a register without a selector, or a constant",
-                           instruction.opcode));
+        refuse("{}: operand 3 must be a register without a selector, or a constant", instruction.opcode);
     const bool negates = a.negated || b.negated || form.negates_c;
     if (negates &&
         (!is_mad || form.plus_one || (form.negates_product && form.negates_c) || (a.negated && b.negated)))
-        refuse(fmt::format("{} cannot negate these operands", instruction.opcode));
+        refuse("{} cannot negate these operands", instruction.opcode);
     const Ref first = selected(a), second = selected(b);
     const Ref third = with_c ? selected(instruction.operands[3]) : first;
     emit_video(opcode, d, {first, second, third}).immediate = packed(form);
@@ -116,8 +108,8 @@ void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& o
     for (std::size_t i = 1; i < 4; ++i) {  // ptxas reports "incorrect video selector" for others
         const ptx::Operand& source = instruction.operands[i];
         if (source.kind != OperandKind::reg || source.negated || (i == 3 && !source.name.empty()))
-            refuse(fmt::format("{}: operand {} must be a register{}", instruction.opcode, i,
-                               i == 3 ? " without a selector" : ""));
+            refuse("{}: operand {} must be a register{}", instruction.opcode, i,
+                   i == 3 ? " without a selector" : "");
     }
     const auto selectors = [&](const ptx::Operand& operand, unsigned first) {
         std::vector<unsigned> lanes = digits_of(operand.name, letter, most);
@@ -125,8 +117,7 @@ void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& o
             for (unsigned lane = 0; lane < form.lanes; ++lane) lanes.push_back(first + lane);
         }
         if (lanes.size() != form.lanes)
-            refuse(fmt::format("{}: '.{}' does not select {} parts", instruction.opcode, operand.name,
-                               form.lanes));
+            refuse("{}: '.{}' does not select {} parts", instruction.opcode, operand.name, form.lanes);
         std::uint16_t made = 0;
         for (unsigned lane = 0; lane < form.lanes; ++lane)
             made = static_cast<std::uint16_t>(made | lanes[lane] << (4 * lane));
@@ -139,13 +130,12 @@ void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& o
     const std::vector<unsigned> written = digits_of(d.name, letter, form.lanes - 1u);
     for (const unsigned lane : written) form.mask = static_cast<std::uint8_t>(form.mask | 1u << lane);
     const bool descends = std::ranges::adjacent_find(written, std::greater_equal{}) == written.end();
-    if (form.mask == 0 || !descends)
-        refuse(fmt::format("{}: '.{}' is not a mask", instruction.opcode, d.name));
+    if (form.mask == 0 || !descends) refuse("{}: '.{}' is not a mask", instruction.opcode, d.name);
     set_signs(form, opcode);
     form.saturates = opcode.flags.has(Flag::sat);
     form.accumulates = opcode.flags.has(Flag::add);
     if (form.saturates && form.accumulates)
-        refuse(fmt::format("{}: .sat and .add exclude each other", instruction.opcode));
+        refuse("{}: .sat and .add exclude each other", instruction.opcode);
     std::vector<Ref> sources;
     for (std::size_t i = 1; i < 4; ++i) sources.push_back(selected(instruction.operands[i]));
     emit_video(opcode, d, std::move(sources)).immediate = packed(form);

@@ -1,7 +1,6 @@
 #include "program/table/flags.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace emulated::program {
 namespace {

@@ -2,7 +2,6 @@
 // rule places the elements of all matrices except those of m8n8k4 of f16.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 

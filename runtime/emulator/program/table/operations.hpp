@@ -15,64 +15,45 @@ namespace emulated::program {
 
 using ptx::Type;
 
-/// The operations of the machine. Most are elementwise. Operations with the same lowering function are adjacent.
+/// The operations of the machine (rows.hpp).
 enum class Operation : std::uint8_t {
-    // clang-format off
-    // elementwise arithmetic
-    add, sub, mul, mad, fma, mul24, mad24, sad, div, rem, abs, neg, min, max, add_carry, sub_borrow,
-    mad_carry,  ///< the carry is a predicate operand
-    popc, clz, bfind, brev, bfe, bfi, bmsk, szext, fns, prmt, lop3, shf, shl, shr, dp4a, dp2a, and_, or_,
-    xor_, not_, cnot, copysign, testp, rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh,
-    // selection and movement
-    setp, set, selp, slct, mov, cvt, cvta, isspacep, pack, unpack,
-    // memory
-    ld,
-    ld_used,  ///< a load of which only some bytes are used
-    st, atom, red,
-    load_parameter,  ///< a kernel's, the same for every lane
-    load_argument, store_argument,
-    copy_argument,  ///< the argument of a call, in the register file
-    // between threads
-    shfl, vote, match, redux, activemask, bar,
-    bar_red,  ///< reads the count after bar
-    bar_warp, fence, nanosleep,
-    // matrices of a warp
-    mma,  ///< multiplies two matrices and adds a third
-    load_matrix, store_matrix,  ///< wmma: between memory and the registers of a warp
-    ldmatrix, stmatrix, movmatrix,
-    // control
-    bra, branch,
-    brx,  ///< lowered to branches
-    call,
-    call_pointer,  ///< each lane calls the function in its register
-    take_results,  ///< results of that function
-    enter_frame,   ///< for local variables, on the lane's stack
-    leave_frame,
-    save_frame,  ///< saves the caller's live registers before the callee overwrites them
-    restore_frame, ret, exit, trap, guard, unguard,
-    compare_branch, compare_guard,  ///< setp fused with the instruction that uses its result
-    clock, global_timer, print, assertion,
-    heap_allocate, heap_free,               // malloc and free in kernels
-    stack_allocate, stack_save, stack_restore,  // alloca
-    // video instructions, of words and of two halves or four bytes
-    video_add, video_sub, video_difference, video_min, video_max, video_shl, video_shr, video_mad, video_set,
-    video_vector_add, video_vector_sub, video_vector_average, video_vector_difference, video_vector_min,
-    video_vector_max, video_vector_set,
-    convert_small,  ///< to and from tf32, fp8 and the like
-    convert_pack, create_policy, discard,
-    atom_vector, red_vector,  ///< lowered to atomics of each element
-    atom_wide,                ///< 128 bits
-    // asynchronous copies, barriers in shared memory, clusters (lower_async.cpp)
-    copy_async, copy_group, bulk_group, mbarrier, copy_arrive, bulk_copy, bulk_reduce, store_async, reduce_async,
-    in_cluster,  ///< faults if an address is not in the cluster's shared memory
-    cluster_bar, mapa, getctarank, elect,
-    // textures and surfaces
-    tex, tld4, suld, sust, sured, txq, suq, istypep,
-    // conditional nodes of graphs (external.cpp)
-    set_condition,  ///< cudaGraphSetConditional
-    count,
-    // clang-format on
+#define OPERATION(name, does, lowering) name,
+#define STEP(name, does) name,
+#include "program/table/rows.hpp"
 };
+
+/// What an operation does, beyond computing results: a set of these.
+enum class Does : std::uint16_t {
+    apart = 0,  ///< lockstep ends before it, and a guard is a branch around it
+    /// each lane works for itself and goes on with the next instruction, so a guard is a mask
+    by_lane = 1,
+    by_warp = 2,    ///< affects no other warp and goes on with the next instruction, as all of `by_lane` do
+    jumps = 4,      ///< goes on at a label
+    ends_flow = 8,  ///< never goes on with the next instruction
+    gathers = 16,   ///< the groups of a warp meet here in any case
+    accesses = 32,  ///< looks for a pattern of the lanes' addresses
+    lists_places = 64,  ///< its operands are a list of places
+    // Types that share a handler:
+    wraps = 128,        ///< signed and unsigned integers, unless a flag tells them apart
+    reduces = 256,      ///< the same for .add
+    copies_bits = 512,  ///< all types of a size
+};
+constexpr Does operator|(Does a, Does b) noexcept {
+    return static_cast<Does>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+namespace detail {
+using enum Does;
+inline constexpr Does deeds[] = {
+#define OPERATION(name, does, lowering) does,
+#define STEP(name, does) does,
+#include "program/table/rows.hpp"
+};
+}  // namespace detail
+/// True if the operation does one of `any`.
+constexpr bool does(Operation operation, Does any) noexcept {
+    return (static_cast<unsigned>(detail::deeds[static_cast<unsigned>(operation)]) &
+            static_cast<unsigned>(any)) != 0;
+}
 
 /// A set of types as a bit mask.
 class TypeSet {

@@ -46,13 +46,13 @@ struct Copy {
     /// cuMemcpyPeer* copies through the host if one device cannot access the other's memory.
     bool between_peers = false;
 };
-CUresult copy_rows(const Copy& copy, CUstream stream, Wait wait, const char* name);
+void copy_rows(const Copy& copy, CUstream stream, Wait wait, const char* name);
 /// Makes a node that copies at every launch. `stream` is for the trace.
-CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream stream,
-                        const char* name);
+void make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream stream,
+                    const char* name);
 
 /// Fills elements of 1, 2 or 4 bytes, in the stream's context.
-CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& fill, CUstream stream, Wait wait, const char* name);
+void fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& fill, CUstream stream, Wait wait, const char* name);
 
 /// For the search for races: the running operation of this thread allocates or frees this memory.
 void note_write(CUdeviceptr address, std::size_t bytes);

@@ -1,5 +1,5 @@
 // Libraries, modules and their kernels: loads PTX and returns handles.
-#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/libraries.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/code_calls/jit_log.hpp"
 #include "driver/code_calls/loadable_code.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/interruption.hpp"
-#include "driver/limits.hpp"
 #include "report/report.hpp"
 
 namespace emulated::driver {
@@ -53,6 +53,158 @@ std::shared_ptr<const Instance> instantiate(const program::Module& module, Conte
     for (const auto address : addresses)
         Process::get().own(address, Allocation::Kind::module_global, context);
     return instance;
+}
+
+std::string refusal_of(const program::Kernel& kernel) {
+    return fmt::format("the emulated device cannot run kernel '{}': {}", report::demangled(kernel.name),
+                       kernel.refusal);
+}
+
+/// Lists what each refused kernel needs, for the caller's log.
+std::string refusals(const program::Module& module) {
+    std::string text;
+    for (const auto& kernel : module.kernels) {
+        if (!kernel.refusal.empty()) text += refusal_of(kernel) + "\n";
+    }
+    return text;
+}
+
+/// Frees variables of unloaded code once nothing runs, because waiting for that could take for ever.
+void free_if_idle(const Instance& more = {}) {
+    static auto& mutex = *new std::mutex;  // calls may come until the very end
+    static auto& addresses = *new Instance;
+    {
+        const std::lock_guard lock(mutex);
+        addresses.insert(addresses.end(), more.begin(), more.end());
+    }
+    Process& process = Process::get();
+    process.scheduler().if_idle([&process] {
+        const std::lock_guard lock(mutex);
+        for (const auto address : addresses) {
+            process.free(address, Allocation::Kind::module_global);
+        }
+        addresses.clear();
+    });
+}
+
+void load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
+          void** values) {
+    require(out != nullptr && code != nullptr);
+    const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
+    const auto refuse = [&](const CodeRefusal& refusal) {
+        errors.write(refusal.message);
+        Process::get().set_report(refusal.message);
+        const bool lazily = context == nullptr && Process::get().environment().loads_lazily;
+        if (!lazily || refusal.code != CUDA_ERROR_INVALID_PTX) throw Failed{refusal.code};
+        // Like a driver, records why the PTX was refused and returns the error at lookups in the library.
+        auto library = std::make_shared<Library>();
+        library->module = std::make_shared<program::Module>();
+        library->refusal = refusal.message;
+        *out = Process::get().handles().add(std::move(library));
+    };
+    if (is_machine_code(code)) return refuse(refusal_of_machine_code(code));
+    const unsigned most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
+    auto loaded = load_ptx(with_register_limit(static_cast<const char*>(code), most_registers));
+    if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(*refusal);
+    free_if_idle();
+    auto library = std::make_shared<Library>();
+    library->module = std::get<std::shared_ptr<const program::Module>>(std::move(loaded));
+    library->context = context;
+    if (context != nullptr && instance_of(*library, *context) == nullptr) {
+        const CUresult error = no_room_for_variables(*library, *context);
+        errors.write(Process::get().report());
+        throw Failed{error};
+    }
+    errors.write("");
+    notes.write(refusals(*library->module));
+    *out = Process::get().handles().add(std::move(library));
+    trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuLibraryLoadData");
+}
+
+void load_file(void** out, const char* path, Context* context, unsigned int count,
+               const CUjit_option* options, void** values) {
+    require(path != nullptr);
+    std::ifstream file(path, std::ios::binary);
+    require(file, CUDA_ERROR_FILE_NOT_FOUND);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return load(out, text.c_str(), context, count, options, values);
+}
+
+void refused(const Library& library) {
+    if (!library.refusal.empty()) refuse(CUDA_ERROR_INVALID_PTX, library.refusal);
+}
+
+void find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
+    require(out != nullptr && name != nullptr);
+    const auto library = object_of<Library>(library_handle);
+    refused(*library);
+    const program::Kernel* kernel = library->module->find_kernel(name);
+    require(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
+    if (!kernel->refusal.empty()) return refuse(CUDA_ERROR_NOT_SUPPORTED, refusal_of(*kernel));
+    *out = handle_of(library, *kernel, context);
+}
+
+void find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_handle, const char* name) {
+    const auto library = object_of<Library>(library_handle);
+    require(name != nullptr);
+    refused(*library);
+    const auto& globals = library->module->globals;
+    const auto global = std::ranges::find(globals, std::string_view(name), &program::Global::name);
+    require(global != globals.end(), CUDA_ERROR_NOT_FOUND);
+    Context& context = library->context == nullptr ? *current_context() : *library->context;
+    load_part(*library, nullptr, context);
+    const auto instance = instance_of(*library, context);
+    if (instance == nullptr) throw Failed{no_room_for_variables(*library, context)};
+    if (address != nullptr) *address = (*instance)[static_cast<std::size_t>(global - globals.begin())];
+    if (bytes != nullptr) *bytes = global->bytes;
+}
+
+/// Works after a fault too. Does not wait, as drivers need not: unloading code that is still to run is an error.
+void unload(const void* handle) {
+    Process& process = Process::get();
+    check(initialised());
+    unsafe_now("unloading code");
+    if (ending()) return;
+    const auto library = remove<Library>(handle);
+    trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
+    library->unloaded = true;
+    decltype(library->instances) instances;
+    decltype(library->kernels) kernels;
+    {
+        const std::lock_guard lock(library->mutex);
+        instances.swap(library->instances);
+        kernels.swap(library->kernels);
+    }
+    for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
+    for (const auto& [context, instance] : instances) {
+        if (instance != nullptr) free_if_idle(*instance);
+    }
+}
+
+/// Returns the number of kernels; the overload below returns their handles.
+void count(unsigned int* out, const void* handle) {
+    return answer(out, static_cast<unsigned int>(object_of<Library>(handle)->module->kernels.size()));
+}
+
+template <class Handle>
+void enumerate(Handle* out, unsigned int room, const void* handle, Context* context) {
+    const auto library = object_of<Library>(handle);
+    const auto& kernels = library->module->kernels;
+    for (std::size_t i = 0; i < std::min<std::size_t>(room, kernels.size()); ++i) {
+        out[i] = reinterpret_cast<Handle>(handle_of(library, kernels[i], context));
+    }
+}
+
+template <class Handle>
+void** slot(Handle* out) noexcept {
+    return reinterpret_cast<void**>(out);
+}
+
+/// PTX for one device has no managed variables and no functions for all devices.
+void find_none(const void* library, const void* name) {
+    object_of<Library>(library);
+    throw Failed{name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND};
 }
 
 }  // namespace
@@ -117,163 +269,6 @@ KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::
     return handle.get();
 }
 
-namespace {
-
-std::string refusal_of(const program::Kernel& kernel) {
-    return fmt::format("the emulated device cannot run kernel '{}': {}", report::demangled(kernel.name),
-                       kernel.refusal);
-}
-
-/// Lists what each refused kernel needs, for the caller's log.
-std::string refusals(const program::Module& module) {
-    std::string text;
-    for (const auto& kernel : module.kernels) {
-        if (!kernel.refusal.empty()) text += refusal_of(kernel) + "\n";
-    }
-    return text;
-}
-
-/// Frees variables of unloaded code once nothing runs, because waiting for that could take for ever.
-void free_if_idle(const Instance& more = {}) {
-    static auto& mutex = *new std::mutex;  // calls may come until the very end
-    static auto& addresses = *new Instance;
-    {
-        const std::lock_guard lock(mutex);
-        addresses.insert(addresses.end(), more.begin(), more.end());
-    }
-    Process& process = Process::get();
-    process.scheduler().if_idle([&process] {
-        const std::lock_guard lock(mutex);
-        for (const auto address : addresses) {
-            process.free(address, Allocation::Kind::module_global);
-        }
-        addresses.clear();
-    });
-}
-
-CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
-              void** values) {
-    EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-    const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
-    const auto refuse = [&](const CodeRefusal& refusal) {
-        errors.write(refusal.message);
-        Process::get().set_report(refusal.message);
-        const bool lazily = context == nullptr && Process::get().environment().loads_lazily;
-        if (!lazily || refusal.code != CUDA_ERROR_INVALID_PTX) return refusal.code;
-        // Like a driver, records why the PTX was refused and returns the error at lookups in the library.
-        auto library = std::make_shared<Library>();
-        library->module = std::make_shared<program::Module>();
-        library->refusal = refusal.message;
-        *out = Process::get().handles().add(std::move(library));
-        return CUDA_SUCCESS;
-    };
-    if (is_machine_code(code)) return refuse(refusal_of_machine_code(code));
-    const unsigned most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
-    auto loaded = load_ptx(with_register_limit(static_cast<const char*>(code), most_registers));
-    if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(*refusal);
-    free_if_idle();
-    auto library = std::make_shared<Library>();
-    library->module = std::get<std::shared_ptr<const program::Module>>(std::move(loaded));
-    library->context = context;
-    if (context != nullptr && instance_of(*library, *context) == nullptr) {
-        const CUresult error = no_room_for_variables(*library, *context);
-        errors.write(Process::get().report());
-        return error;
-    }
-    errors.write("");
-    notes.write(refusals(*library->module));
-    *out = Process::get().handles().add(std::move(library));
-    trace(BASCULE_EMULATED_CREATE, nullptr, nullptr, 0, "cuLibraryLoadData");
-    return CUDA_SUCCESS;
-}
-
-CUresult load_file(void** out, const char* path, Context* context, unsigned int count,
-                   const CUjit_option* options, void** values) {
-    EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
-    std::ifstream file(path, std::ios::binary);
-    EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return load(out, text.c_str(), context, count, options, values);
-}
-
-CUresult refused(const Library& library) {
-    return library.refusal.empty() ? CUDA_SUCCESS : refuse(CUDA_ERROR_INVALID_PTX, library.refusal);
-}
-
-CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
-    EMULATED_REQUIRE(out != nullptr && name != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_FIND(library, find_object<Library>(library_handle));
-    EMULATED_CHECK(refused(*library));
-    const program::Kernel* kernel = library->module->find_kernel(name);
-    EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
-    if (!kernel->refusal.empty()) return refuse(CUDA_ERROR_NOT_SUPPORTED, refusal_of(*kernel));
-    *out = handle_of(library, *kernel, context);
-    return CUDA_SUCCESS;
-}
-
-CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_handle, const char* name) {
-    EMULATED_FIND(library, find_object<Library>(library_handle));
-    EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(refused(*library));
-    const auto& globals = library->module->globals;
-    const auto global = std::ranges::find(globals, std::string_view(name), &program::Global::name);
-    EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
-    Context& context = library->context == nullptr ? *current_context() : *library->context;
-    load_part(*library, nullptr, context);
-    const auto instance = instance_of(*library, context);
-    if (instance == nullptr) return no_room_for_variables(*library, context);
-    if (address != nullptr) *address = (*instance)[static_cast<std::size_t>(global - globals.begin())];
-    if (bytes != nullptr) *bytes = global->bytes;
-    return CUDA_SUCCESS;
-}
-
-/// Works after a fault too. Does not wait, as drivers need not: unloading code that is still to run is an error.
-CUresult unload(const void* handle) {
-    Process& process = Process::get();
-    EMULATED_CHECK(initialised());
-    EMULATED_CHECK(unsafe_now("unloading code"));
-    if (ending()) return CUDA_SUCCESS;
-    EMULATED_FIND(library, process.handles().remove<Library>(handle));
-    trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuLibraryUnload");
-    library->unloaded = true;
-    decltype(library->instances) instances;
-    decltype(library->kernels) kernels;
-    {
-        const std::lock_guard lock(library->mutex);
-        instances.swap(library->instances);
-        kernels.swap(library->kernels);
-    }
-    for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
-    for (const auto& [context, instance] : instances) {
-        if (instance != nullptr) free_if_idle(*instance);
-    }
-    return CUDA_SUCCESS;
-}
-
-/// Returns the number of kernels; the overload below returns their handles.
-CUresult count(unsigned int* out, const void* handle) {
-    EMULATED_FIND(library, find_object<Library>(handle));
-    return answer(out, static_cast<unsigned int>(library->module->kernels.size()));
-}
-
-template <class Handle>
-CUresult enumerate(Handle* out, unsigned int room, const void* handle, Context* context) {
-    EMULATED_FIND(library, find_object<Library>(handle));
-    const auto& kernels = library->module->kernels;
-    for (std::size_t i = 0; i < std::min<std::size_t>(room, kernels.size()); ++i) {
-        out[i] = reinterpret_cast<Handle>(handle_of(library, kernels[i], context));
-    }
-    return CUDA_SUCCESS;
-}
-
-template <class Handle>
-void** slot(Handle* out) noexcept {
-    return reinterpret_cast<void**>(out);
-}
-
-}  // namespace
-
 EMULATED_DRIVER_API(cuLibraryLoadData, 12000, CUlibrary* library, const void* code, CUjit_option* options,
                     void** values, unsigned int count, CUlibraryOption*, void**, unsigned int) {
     return load(slot(library), code, nullptr, count, options, values);
@@ -305,20 +300,10 @@ EMULATED_CONTEXT_API(cuLibraryGetGlobal, 12000, CUdeviceptr* address, std::size_
 
 /// Returns the library itself, which has a module in every context: "the module should not be unloaded".
 EMULATED_CONTEXT_API(cuLibraryGetModule, 12000, CUmodule* module, CUlibrary handle) {
-    EMULATED_FIND(library, find_object<Library>(handle));
-    EMULATED_REQUIRE(library->context == nullptr, CUDA_ERROR_INVALID_HANDLE);
+    const auto library = object_of<Library>(handle);
+    require(library->context == nullptr, CUDA_ERROR_INVALID_HANDLE);
     return answer(module, reinterpret_cast<CUmodule>(library.get()));
 }
-
-namespace {
-
-/// PTX for one device has no managed variables and no functions for all devices.
-CUresult find_none(const void* library, const void* name) {
-    EMULATED_FIND(found, find_object<Library>(library));
-    return name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
-}
-
-}  // namespace
 
 EMULATED_API(cuLibraryGetManaged, 12000, CUdeviceptr*, std::size_t*, CUlibrary library, const char* name) {
     return find_none(library, name);
@@ -348,7 +333,8 @@ EMULATED_CONTEXT_API(cuModuleLoad, 2000, CUmodule* module, const char* path) {
 EMULATED_API(cuModuleUnload, 2000, CUmodule module) {
     const auto library = find_object<Library>(module);
     const bool of_library = library != nullptr && library->context == nullptr;  // from cuLibraryGetModule
-    return of_library ? CUDA_ERROR_NOT_PERMITTED : unload(module);
+    require(!of_library, CUDA_ERROR_NOT_PERMITTED);
+    unload(module);
 }
 
 EMULATED_CONTEXT_API(cuModuleGetFunction, 2000, CUfunction* function, CUmodule module, const char* name) {

@@ -35,21 +35,31 @@ struct UserObjectHandle : streams::UserObject {
 
 inline CUresult to_result(streams::Refusal refusal) noexcept { return static_cast<CUresult>(refusal); }
 
+/// The mode of the calling thread (cuThreadExchangeStreamCaptureMode).
+CUstreamCaptureMode& thread_capture_mode() noexcept;
+
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept;
 
-/// Decides whether a stream executes an operation, captures it or refuses it. Costs one load while nothing is captured.
+/// Decides whether a stream executes an operation or captures it, and throws if it refuses it. Costs one load while nothing
+/// is captured.
 class CaptureGate {
   public:
     explicit CaptureGate(const StreamTarget& target) : target_(target) {
         if (streams::Captures::any()) [[unlikely]]
             ask();
     }
-    CUresult state = CUDA_SUCCESS;  ///< an error if the stream cannot be used
     /// True if the operation must be passed to `add` instead of being executed.
     bool captures() const noexcept { return captures_; }
-    CUresult add(streams::WorkNode node) const;
+    void add(streams::WorkNode node) const;
+    /// Adds the node that `make(node, arguments...)` makes.
+    template <class Make, class... Arguments>
+    void add(const Make& make, Arguments&&... arguments) const {
+        streams::WorkNode node;
+        make(node, std::forward<Arguments>(arguments)...);
+        add(std::move(node));
+    }
     Context& context() const noexcept { return *target_.context; }
-    /// The graph that the stream is captured into; null if the capture has ended.
+    /// The graph that the stream is captured into. Throws if the capture has ended.
     std::shared_ptr<streams::WorkGraph> graph() const;
 
   private:
@@ -61,19 +71,17 @@ class CaptureGate {
 
 // Checks of calls that take no stream. Each costs one load while nothing is captured.
 
-/// CUDA_SUCCESS, or the error of a call that captures cannot see ("potentially unsafe"), if a capture forbids it in the
-/// calling thread. The documentation names only cuMemAlloc; tests/gpu/captures.py records which calls a GPU's driver
-/// refuses.
-CUresult unsafe_now(const char* name);
+/// Refuses a call that captures cannot see ("potentially unsafe"), if a capture forbids it in the calling thread.
+/// The documentation names only cuMemAlloc; tests/gpu/captures.py records which calls a GPU's driver refuses.
+void unsafe_now(const char* name);
 
-/// CUDA_SUCCESS, or the error of a call that may not take a stream that is being captured, or an event last recorded on
-/// such a stream.
-CUresult no_capture_now(const StreamTarget& target, const char* name);
-CUresult no_capture_now(Event& event, const char* name);
+/// Refuses a call that may not take a stream that is being captured, or an event last recorded on such a stream.
+void no_capture_now(const StreamTarget& target, const char* name);
+void no_capture_now(Event& event, const char* name);
 
-/// CUDA_SUCCESS, or the error of a call that asks whether a stream, a context or an event has completed.
-CUresult question_now(const StreamTarget& target, const char* name);
-CUresult question_now(const Context& context, const char* name);
-CUresult question_now(Event& event, const char* name);
+/// Refuses a call that asks whether a stream, a context or an event has completed.
+void question_now(const StreamTarget& target, const char* name);
+void question_now(const Context& context, const char* name);
+void question_now(Event& event, const char* name);
 
 }  // namespace emulated::driver

@@ -32,18 +32,16 @@ std::function<void()> host_work(CUhostFn function, void* data, const Context& co
     };
 }
 
-CUresult make_host_node(WorkNode& node, CUhostFn function, void* data, Context& context) {
-    EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
+void make_host_node(WorkNode& node, CUhostFn function, void* data, Context& context) {
+    require(function != nullptr);
     NodeParameters parameters(CU_GRAPH_NODE_TYPE_HOST);
     parameters.values.host.fn = function;
     parameters.values.host.userData = data;
     make_node(node, context, std::move(parameters), host_work(function, data, context));
-    return CUDA_SUCCESS;
 }
 
-CUresult make_event_node(WorkNode& node, WorkNode::Kind kind, CUevent handle) {
-    const auto event = find_object<Event>(handle);
-    EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+void make_event_node(WorkNode& node, WorkNode::Kind kind, CUevent handle) {
+    const auto event = object_of<Event>(handle);
     if (event->shared != nullptr)
         return refuse(CUDA_ERROR_NOT_SUPPORTED, "a graph has no nodes of events that other processes use");
     node.event = std::shared_ptr<streams::Event>(event, &event->event);
@@ -52,7 +50,6 @@ CUresult make_event_node(WorkNode& node, WorkNode::Kind kind, CUevent handle) {
         handle;  // also valid for a record node: all members of the union have the same address
     make_node(node, *event->context, std::move(parameters));
     node.context = nullptr;  // an update may replace it by any other event
-    return CUDA_SUCCESS;
 }
 
 void make_child_node(WorkNode& node, std::shared_ptr<WorkGraph> child, const Context& context) {
@@ -74,19 +71,20 @@ struct Making {
 };
 
 /// Looks up the context that the client names, or the current one.
-CUresult find_alive(Context*& found, CUcontext handle, CUcontext otherwise = nullptr) {
+Context& find_alive(CUcontext handle = nullptr, CUcontext otherwise = nullptr) {
     if (handle == nullptr) handle = otherwise;
-    found = handle == nullptr ? current_context() : find_context(handle);
-    return state_of(found);
+    Context* found = handle == nullptr ? current_context() : find_context(handle);
+    check(state_of(found));
+    return *found;
 }
 
-CUresult make_kernel(const Making& making) {
+void make_kernel(const Making& making) {
     const CUDA_KERNEL_NODE_PARAMS_v3& given = making.values.kernel;
     const auto function = given.func != nullptr ? given.func : reinterpret_cast<CUfunction>(given.kern);
-    EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    require(function != nullptr);
+    const auto handle = object_of<KernelHandle>(function);
     Context* context = handle->context;
-    if (context == nullptr) EMULATED_CHECK(find_alive(context, given.func == nullptr ? given.ctx : nullptr));
+    if (context == nullptr) context = &find_alive(given.func == nullptr ? given.ctx : nullptr);
     std::vector<CUlaunchAttribute> attributes;
     if (making.before != nullptr) attributes = making.before->attributes;
     const CUlaunchConfig config{given.gridDimX,
@@ -102,87 +100,65 @@ CUresult make_kernel(const Making& making) {
     return make_kernel_node(making.node, config, function, *context, given.kernelParams, given.extra);
 }
 
-CUresult make_copy(const Making& making) {
+void make_copy(const Making& making) {
     const CUDA_MEMCPY_NODE_PARAMS& given = making.values.memcpy;
-    Context* context = nullptr;
-    EMULATED_REQUIRE(given.flags == 0 && given.reserved == 0, CUDA_ERROR_INVALID_VALUE);
+    require(given.flags == 0 && given.reserved == 0);
     const CUcontext before = making.before != nullptr ? making.before->values.memcpy.copyCtx : nullptr;
-    EMULATED_CHECK(find_alive(context, given.copyCtx, before));
-    return make_copy_node(making.node, given.copyParams, *context);
+    make_copy_node(making.node, given.copyParams, find_alive(given.copyCtx, before));
 }
 
-CUresult make_fill(const Making& making) {
-    Context* context = nullptr;
+void make_fill(const Making& making) {
     const CUcontext before = making.before != nullptr ? making.before->values.memset.ctx : nullptr;
-    EMULATED_CHECK(find_alive(context, making.values.memset.ctx, before));
-    return make_fill_node(making.node, making.values.memset, *context);
+    make_fill_node(making.node, making.values.memset, find_alive(making.values.memset.ctx, before));
 }
 
-CUresult make_host(const Making& making) {
-    Context* context = nullptr;
-    EMULATED_CHECK(find_alive(context, nullptr));
-    return make_host_node(making.node, making.values.host.fn, making.values.host.userData, *context);
+void make_host(const Making& making) {
+    make_host_node(making.node, making.values.host.fn, making.values.host.userData, find_alive());
 }
 
-CUresult make_child(const Making& making) {
+void make_child(const Making& making) {
     const CUDA_CHILD_GRAPH_NODE_PARAMS& given = making.values.graph;
     const auto source = find_object<GraphObject>(given.graph);
     const bool moves = given.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-    EMULATED_REQUIRE(source != nullptr && given.ownership <= CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
-                     CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(!moves || (!source->embedded && source.get() != &making.graph),
-                     CUDA_ERROR_INVALID_VALUE);
-    Context* context = nullptr;
-    EMULATED_CHECK(find_alive(context, nullptr));
+    require(source != nullptr && given.ownership <= CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
+    require(!moves || (!source->embedded && source.get() != &making.graph));
+    Context& context = find_alive();
     std::shared_ptr<WorkGraph> child;
-    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
-        EMULATED_REQUIRE(!Captures::get().fills(*source), CUDA_ERROR_ILLEGAL_STATE);
+    Captures::get().paused([&] {
+        require(!Captures::get().fills(*source), CUDA_ERROR_ILLEGAL_STATE);
         if (has_conditions(*source) || (has_memory(*source) && !moves))
             return refuse(
                 CUDA_ERROR_NOT_SUPPORTED,
                 "a graph with conditional nodes cannot be a child graph, and one with memory nodes can only be "
                 "moved into its parent (CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)");
         child = moves ? source : source->copy(true);
-        return CUDA_SUCCESS;
-    }));
-    make_child_node(making.node, std::move(child), *context);
-    return CUDA_SUCCESS;
+    });
+    make_child_node(making.node, std::move(child), context);
 }
 
-CUresult make_empty(const Making& making) {
+void make_empty(const Making& making) {
     making.node.kind = WorkNode::Kind::empty;
     making.node.resets = Process::resets();
-    return CUDA_SUCCESS;
 }
 
-CUresult make_event(const Making& making) {
+void make_event(const Making& making) {
     const auto kind = static_cast<WorkNode::Kind>(making.values.type);
     return make_event_node(making.node, kind, making.values.eventWait.event);
 }
 
-CUresult make_allocation(const Making& making) {
-    Context* context = nullptr;
-    EMULATED_CHECK(find_alive(context, nullptr));
-    return make_allocation_node(making.node, making.values.alloc, *context, making.graph);
+void make_allocation(const Making& making) {
+    make_allocation_node(making.node, making.values.alloc, find_alive(), making.graph);
 }
 
-CUresult make_free(const Making& making) {
-    Context* context = nullptr;
-    EMULATED_CHECK(find_alive(context, nullptr));
-    return make_free_node(making.node, making.values.free.dptr, *context, making.graph);
+void make_free(const Making& making) {
+    make_free_node(making.node, making.values.free.dptr, find_alive(), making.graph);
 }
 
 /// "Allowed values are 1 for WHILE, 1 or 2 for IF, or any value greater than zero for SWITCH."
 bool has_valid_size(const CUDA_CONDITIONAL_NODE_PARAMS& given) noexcept {
-    switch (given.type) {
-        case CU_GRAPH_COND_TYPE_IF:
-            return given.size == 1 || given.size == 2;
-        case CU_GRAPH_COND_TYPE_WHILE:
-            return given.size == 1;
-        case CU_GRAPH_COND_TYPE_SWITCH:
-            return given.size >= 1;
-    }
-    return false;
+    if (given.type == CU_GRAPH_COND_TYPE_IF) return given.size == 1 || given.size == 2;
+    if (given.type == CU_GRAPH_COND_TYPE_WHILE) return given.size == 1;
+    return given.type == CU_GRAPH_COND_TYPE_SWITCH && given.size >= 1;
 }
 
 /// "The conditional handle must be associated with a conditional node in this graph or one of its children." Returns null
@@ -194,14 +170,12 @@ std::shared_ptr<Condition> find_condition(const WorkGraph& graph, CUgraphConditi
     return around == nullptr ? nullptr : find_condition(*around, handle);
 }
 
-CUresult make_conditional(const Making& making) {
+void make_conditional(const Making& making) {
     CUDA_CONDITIONAL_NODE_PARAMS& given = making.values.conditional;
     const auto condition = find_condition(making.graph, given.handle);
-    EMULATED_REQUIRE(condition != nullptr && !condition->has_node && has_valid_size(given),
-                     CUDA_ERROR_INVALID_VALUE);
-    Context* context = nullptr;
-    EMULATED_CHECK(find_alive(context, given.ctx));
-    EMULATED_REQUIRE(condition->context == context, CUDA_ERROR_INVALID_VALUE);
+    require(condition != nullptr && !condition->has_node && has_valid_size(given));
+    Context& context = find_alive(given.ctx);
+    require(condition->context == &context);
     WorkNode& node = making.node;
     node.condition = condition;
     node.choice = static_cast<WorkNode::Choice>(given.type);
@@ -214,16 +188,15 @@ CUresult make_conditional(const Making& making) {
         node.children.push_back(std::move(body));
     }
     given.phGraph_out = parameters.bodies.data();
-    given.ctx = reinterpret_cast<CUcontext>(context);
+    given.ctx = reinterpret_cast<CUcontext>(&context);
     parameters.values.conditional = given;
-    make_node(node, *context, std::move(parameters));
+    make_node(node, context, std::move(parameters));
     node.condition->has_node = true;
-    return CUDA_SUCCESS;
 }
 
 struct NodeKind {
     CUgraphNodeType type;
-    CUresult (*make)(const Making& making);
+    void (*make)(const Making& making);
     bool changes;  ///< true if parameters can be replaced
 };
 constexpr NodeKind kinds[] = {
@@ -240,81 +213,74 @@ constexpr NodeKind kinds[] = {
     {CU_GRAPH_NODE_TYPE_CONDITIONAL, make_conditional, false},
 };
 
-CUresult find_kind(const NodeKind*& row, const CUgraphNodeParams& values) {
+const NodeKind& kind_named(const CUgraphNodeParams& values) {
     int type = 0;
     std::memcpy(&type, &values.type, sizeof type);
-    row = find_row(kinds, &NodeKind::type, type);
-    if (row != nullptr) return CUDA_SUCCESS;
-    EMULATED_REQUIRE(type >= 0 && type <= CU_GRAPH_NODE_TYPE_CONDITIONAL, CUDA_ERROR_INVALID_VALUE);
-    return refuse(
-        CUDA_ERROR_NOT_SUPPORTED,
-        "the emulated device has no nodes of external semaphores and none of batched memory operations");
+    if (const NodeKind* row = find_row(kinds, &NodeKind::type, type)) return *row;
+    require(type >= 0 && type <= CU_GRAPH_NODE_TYPE_CONDITIONAL);
+    refuse(CUDA_ERROR_NOT_SUPPORTED,
+           "the emulated device has no nodes of external semaphores and none of batched memory operations");
 }
 
 /// Makes a node that will replace `old`; its parameters so far are `before`.
-CUresult make_instead(WorkNode& made, CUgraphNodeParams& values, WorkGraph& graph, const WorkNode& old,
-                      const NodeParameters* before) {
-    EMULATED_REQUIRE(static_cast<int>(values.type) == static_cast<int>(old.kind), CUDA_ERROR_INVALID_VALUE);
-    const NodeKind* row = nullptr;
-    EMULATED_CHECK(find_kind(row, values));
-    EMULATED_REQUIRE(row->changes, CUDA_ERROR_NOT_SUPPORTED);
-    return row->make({made, values, graph, before});
+void make_instead(WorkNode& made, CUgraphNodeParams& values, WorkGraph& graph, const WorkNode& old,
+                  const NodeParameters* before) {
+    require(static_cast<int>(values.type) == static_cast<int>(old.kind));
+    const NodeKind& row = kind_named(values);
+    require(row.changes, CUDA_ERROR_NOT_SUPPORTED);
+    row.make({made, values, graph, before});
 }
 
 /// Calls `use(exec, node, found)` with the node of an executable graph that corresponds to a client's node.
 template <class Use>
-CUresult with_exec_node(CUgraphExec exec_handle, CUgraphNode handle, const Use& use) {
+void with_exec_node(CUgraphExec exec_handle, CUgraphNode handle, const Use& use) {
     const auto exec = find_object<GraphExecObject>(exec_handle);
     const FoundNode found(handle);
-    EMULATED_REQUIRE(exec != nullptr && found, CUDA_ERROR_INVALID_VALUE);
+    require(exec != nullptr && found);
     const std::lock_guard lock(exec->mutex);
     WorkNode* node = exec->made_from(*found.node);
-    EMULATED_REQUIRE(node != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(node != nullptr);
     return use(*exec, *node, found);
 }
 
 }  // namespace
 
-CUresult add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUgraphNodeParams& values) {
-    EMULATED_CHECK(initialised());
+void add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUgraphNodeParams& values) {
+    check(initialised());
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(out != nullptr && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const NodeKind* row = nullptr;
-    EMULATED_CHECK(find_kind(row, values));
-    EMULATED_REQUIRE(nodes_of(*graph, edges.from, edges.count).has_value(), CUDA_ERROR_INVALID_VALUE);
+    require(out != nullptr && graph != nullptr);
+    const NodeKind& row = kind_named(values);
+    require(nodes_of(*graph, edges.from, edges.count).has_value());
     auto node = std::make_shared<WorkNode>();
     node->kind = static_cast<WorkNode::Kind>(values.type);
-    const auto connect = [&]() -> CUresult {
+    const auto connect = [&] {
         const auto before = nodes_of(*graph, edges.from, edges.count);
-        EMULATED_REQUIRE(before.has_value(), CUDA_ERROR_INVALID_VALUE);
+        require(before.has_value());
         node->after.clear();
         for (std::size_t i = 0; i < before->size(); ++i) {
             const auto kind =
                 edge_kind(edges.data == nullptr ? nullptr : &edges.data[i], *(*before)[i], *node);
-            EMULATED_REQUIRE(kind.has_value(), CUDA_ERROR_INVALID_VALUE);
+            require(kind.has_value());
             node->after.push_back({(*before)[i], *kind});
         }
-        return CUDA_SUCCESS;
     };
-    EMULATED_CHECK(Captures::get().paused(connect));  // checked before anything is made
-    EMULATED_CHECK(row->make({*node, values, *graph, nullptr}));
-    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
-        EMULATED_CHECK(connect());
+    Captures::get().paused(connect);  // checked before anything is made
+    row.make({*node, values, *graph, nullptr});
+    Captures::get().paused([&] {
+        connect();
         graph->add(node);
-        return CUDA_SUCCESS;
-    }));
+    });
     for (const auto& child : node->children) publish(child);
     *out = handle_of(node.get());
-    return CUDA_SUCCESS;
 }
 
-CUresult set_node(CUgraphNode handle, CUgraphNodeParams& values, const NodeParameters* before) {
+void set_node(CUgraphNode handle, CUgraphNodeParams& values, const NodeParameters* before) {
     const streams::DueDestructors due;
     const FoundNode found(handle);
-    EMULATED_REQUIRE(found, CUDA_ERROR_INVALID_VALUE);
+    require(found);
     WorkNode made;
     if (before == nullptr) before = parameters_of(*found.node);
-    EMULATED_CHECK(make_instead(made, values, *found.graph, *found.node, before));
+    make_instead(made, values, *found.graph, *found.node, before);
     auto children = made.children;
     Captures::get().paused([&] {
         std::swap(children, found.node->children);
@@ -322,44 +288,43 @@ CUresult set_node(CUgraphNode handle, CUgraphNodeParams& values, const NodeParam
     });
     for (const auto& child : children) withdraw(*child);
     for (const auto& child : made.children) publish(child);
-    return CUDA_SUCCESS;
 }
 
-CUresult set_exec_node(CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeParams& values) {
+void set_exec_node(CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeParams& values) {
     const streams::DueDestructors due;
     return with_exec_node(exec_handle, handle, [&](auto& exec, WorkNode& node, const FoundNode& found) {
         const bool moves = values.type == CU_GRAPH_NODE_TYPE_GRAPH &&
                            values.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-        EMULATED_REQUIRE(!moves, CUDA_ERROR_INVALID_VALUE);
+        require(!moves);
         WorkNode made;
-        EMULATED_CHECK(make_instead(made, values, *found.graph, node, parameters_of(node)));
+        make_instead(made, values, *found.graph, node, parameters_of(node));
         using What = streams::ExecutableGraph::Difference::What;
-        return exec.update(node, made) == What::none ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        require(exec.update(node, made) == What::none);
     });
 }
 
-CUresult get_node(std::shared_ptr<const NodeParameters>& out, CUgraphNode handle, CUgraphNodeType type) {
+std::shared_ptr<const NodeParameters> get_node(CUgraphNode handle, CUgraphNodeType type) {
     const FoundNode found(handle);
-    EMULATED_REQUIRE(found && static_cast<int>(found.node->kind) == static_cast<int>(type),
-                     CUDA_ERROR_INVALID_VALUE);
-    out = Captures::get().paused(
+    require(found && static_cast<int>(found.node->kind) == static_cast<int>(type));
+    auto parameters = Captures::get().paused(
         [&] { return std::static_pointer_cast<const NodeParameters>(found.node->details); });
-    return out == nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    require(parameters != nullptr, CUDA_ERROR_NOT_SUPPORTED);
+    return parameters;
 }
 
 EMULATED_API(cuGraphAddNode, 12030, CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
              const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams* values) {
-    EMULATED_REQUIRE(values != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(values != nullptr);
     return add_node(out, graph, {before, data, count}, *values);
 }
 
 EMULATED_API(cuGraphNodeSetParams, 12020, CUgraphNode node, CUgraphNodeParams* values) {
-    EMULATED_REQUIRE(values != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(values != nullptr);
     return set_node(node, *values);
 }
 
 EMULATED_API(cuGraphExecNodeSetParams, 12020, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* values) {
-    EMULATED_REQUIRE(values != nullptr, CUDA_ERROR_INVALID_VALUE);
+    require(values != nullptr);
     return set_exec_node(exec, node, *values);
 }
 
@@ -367,16 +332,15 @@ EMULATED_API(cuGraphExecNodeSetParams, 12020, CUgraphExec exec, CUgraphNode node
 EMULATED_API(cuGraphNodeSetEnabled, 11060, CUgraphExec exec_handle, CUgraphNode handle,
              unsigned int enabled) {
     return with_exec_node(exec_handle, handle, [&](auto& exec, WorkNode& node, const FoundNode&) {
-        EMULATED_REQUIRE(node.kind <= WorkNode::Kind::fill, CUDA_ERROR_INVALID_VALUE);
+        require(node.kind <= WorkNode::Kind::fill);
         exec.enable(node, enabled != 0);
-        return CUDA_SUCCESS;
     });
 }
 
 EMULATED_API(cuGraphNodeGetEnabled, 11060, CUgraphExec exec_handle, CUgraphNode handle,
              unsigned int* enabled) {
     return with_exec_node(exec_handle, handle, [&](auto&, const WorkNode& node, const FoundNode&) {
-        EMULATED_REQUIRE(node.kind <= WorkNode::Kind::fill, CUDA_ERROR_INVALID_VALUE);
+        require(node.kind <= WorkNode::Kind::fill);
         return answer(enabled, node.enabled ? 1U : 0U);
     });
 }
@@ -384,19 +348,16 @@ EMULATED_API(cuGraphNodeGetEnabled, 11060, CUgraphExec exec_handle, CUgraphNode 
 EMULATED_API(cuGraphConditionalHandleCreate, 12030, CUgraphConditionalHandle* out, CUgraph handle,
              CUcontext context_handle, unsigned int value, unsigned int flags) {
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(out != nullptr && graph != nullptr && (flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) == 0,
-                     CUDA_ERROR_INVALID_VALUE);
-    Context* context = nullptr;
-    EMULATED_CHECK(find_alive(context, context_handle));
+    require(out != nullptr && graph != nullptr && (flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) == 0);
+    Context& context = find_alive(context_handle);
     auto condition = Condition::make();
-    condition->context = context;
+    condition->context = &context;
     if ((flags & CU_GRAPH_COND_ASSIGN_DEFAULT) != 0) condition->at_launch = value;
-    condition->goes_on = [context] {
-        return context->error.load(std::memory_order_relaxed) == CUDA_SUCCESS && !interrupted();
+    condition->goes_on = [&context] {
+        return context.error.load(std::memory_order_relaxed) == CUDA_SUCCESS && !interrupted();
     };
     *out = condition->handle;
     Captures::get().paused([&] { graph->conditions.push_back(std::move(condition)); });
-    return CUDA_SUCCESS;
 }
 
 }  // namespace emulated::driver

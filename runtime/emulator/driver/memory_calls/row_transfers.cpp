@@ -1,7 +1,7 @@
 // Copies and fills in stream order. Pageable host memory is read or written before the call returns. Device memory is
 // looked up when the call is made, to refuse invalid addresses, and again when the operation runs, because memory may be
 // allocated and freed in stream order in between.
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 
 #include <cstring>
 #include <functional>
@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 
 namespace emulated::driver {
@@ -65,7 +65,7 @@ std::string where(const char* name, const char* role, const Rows& rows, const Ex
 }
 
 /// Reports which range is not valid memory.
-CUresult refuse_range(const char* name, const char* role, const Rows& rows, const Extent& extent) {
+void refuse_range(const char* name, const char* role, const Rows& rows, const Extent& extent) {
     // Looked up first, so that a free that ends meanwhile shows in the description of the range.
     const Allocation* known = Process::get().heap().find_known(rows.address);
     const bool being_freed = known != nullptr && Process::get().is_being_freed(known->base);
@@ -131,14 +131,6 @@ std::uint64_t device_of(const End& end) {
 
 std::uint64_t number_of(Place place) noexcept { return static_cast<std::uint64_t>(place); }
 
-}  // namespace
-
-void note_write(CUdeviceptr address, std::size_t bytes) {
-    if (races::AccessLog* log = races::Running::log()) log->add(address, bytes, races::Access::write);
-}
-
-namespace {
-
 /// False for pool memory without access for `device`; peer access does not cover pools.
 bool is_open(const End& end, int device) {
     const Allocation* known = Process::get().heap().find_known(end.rows.address);
@@ -146,8 +138,8 @@ bool is_open(const End& end, int device) {
 }
 
 /// Looks up both sides, reports an invalid one, and adds the copy to the trace.
-CUresult begin_copy(End& to, End& from, const Copy& copy, const Context& context, CUstream handle,
-                    const char* name) {
+void begin_copy(End& to, End& from, const Copy& copy, const Context& context, CUstream handle,
+                const char* name) {
     const Extent& extent = copy.extent;
     to = look_up(copy.to, extent);
     from = look_up(copy.from, extent);
@@ -161,7 +153,6 @@ CUresult begin_copy(End& to, End& from, const Copy& copy, const Context& context
                           name, context.device, end.rows.address);
     }
     trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.bytes(), name);
-    return CUDA_SUCCESS;
 }
 
 /// Rows that were read before the copy runs; empty if they are read when it runs.
@@ -203,62 +194,6 @@ CUDA_MEMCPY3D describe(const End& to, const End& from, const Extent& extent) {
     return copy;
 }
 
-}  // namespace
-
-/// A graph reads pageable memory when it is launched, so nothing is staged.
-CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream handle,
-                        const char* name) {
-    EMULATED_REQUIRE(!copy.extent.empty(), CUDA_ERROR_INVALID_VALUE);
-    End to, from;
-    EMULATED_CHECK(begin_copy(to, from, copy, context, handle, name));
-    node.operands = {number_of(to.place), device_of(to), number_of(from.place), device_of(from)};
-    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEMCPY);
-    parameters.values.memcpy = {
-        0, 0, reinterpret_cast<CUcontext>(&context),
-        copy.described != nullptr ? *copy.described : describe(to, from, copy.extent)};
-    make_node(node, context, std::move(parameters), copy_work(context, to, from, copy.extent, name));
-    return CUDA_SUCCESS;
-}
-
-CUresult copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* name) {
-    EMULATED_STREAM(target, handle);
-    const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
-    const Extent& extent = copy.extent;
-    if (extent.empty()) return CUDA_SUCCESS;
-    Context& context = *target.context;
-    if (gate.captures()) {
-        streams::WorkNode node;
-        EMULATED_CHECK(make_copy_node(node, copy, context, handle, name));
-        return gate.add(std::move(node));
-    }
-    // The calling thread's device counts, whatever the stream; cuda.core's tests, which pass on GPUs, rely on that.
-    const Context* current = current_context();
-    End to, from;
-    EMULATED_CHECK(begin_copy(to, from, copy, current == nullptr ? context : *current, handle, name));
-    const bool device_to_device = to.place == Place::device && from.place == Place::device;
-    const auto is_host = [](const End& end) {
-        return end.place == Place::pageable || end.place == Place::pinned;
-    };
-    const bool host_to_host = is_host(to) && is_host(from);
-    const bool waits =
-        to.place == Place::pageable || host_to_host || (wait == Wait::yes && !device_to_device);
-    // If the device can access pageable memory, callers may not rely on its being read before the call returns.
-    const bool stages = !Process::get().environment().pageable;
-    Staged staged{{0, extent.width, extent.width * extent.height}, {}};
-    if (from.place == Place::pageable && stages && !waits) {
-        staged.bytes.resize(extent.bytes());
-        move_rows(staged.bytes.data(), staged.rows, reinterpret_cast<const std::byte*>(from.rows.address),
-                  from.rows, extent);
-    }
-    context.graph.submit(*target.stream, copy_work(context, to, from, extent, name, std::move(staged)));
-    if (!waits) return CUDA_SUCCESS;
-    context.graph.synchronize(*target.stream);
-    return context.take_error();
-}
-
-namespace {
-
 /// A fill that was checked.
 struct Fill {
     CUDA_MEMSET_NODE_PARAMS_v2 asked;
@@ -267,18 +202,16 @@ struct Fill {
 };
 
 /// Checks a fill and adds it to the trace.
-CUresult begin_fill(Fill& fill, CUstream handle, const char* name) {
+void begin_fill(Fill& fill, CUstream handle, const char* name) {
     const CUDA_MEMSET_NODE_PARAMS_v2& asked = fill.asked;
     const std::size_t bytes = asked.elementSize;
     const bool aligned = asked.dst % bytes == 0 && (asked.height == 1 || asked.pitch % bytes == 0);
-    EMULATED_REQUIRE(aligned, CUDA_ERROR_INVALID_VALUE);
+    require(aligned);
     fill.extent = {0, asked.height, 1};
-    EMULATED_REQUIRE(!__builtin_mul_overflow(asked.width, bytes, &fill.extent.width),
-                     CUDA_ERROR_INVALID_VALUE);
+    require(!__builtin_mul_overflow(asked.width, bytes, &fill.extent.width));
     fill.to = look_up({Side::device, {asked.dst, asked.pitch}}, fill.extent);
     if (fill.to.place == Place::nowhere) return refuse_range(name, "destination", fill.to.rows, fill.extent);
     trace(BASCULE_EMULATED_FILL, handle, nullptr, fill.extent.bytes(), name);
-    return CUDA_SUCCESS;
 }
 
 std::function<void()> fill_work(Context& context, const Fill& fill, const char* name) {
@@ -299,12 +232,64 @@ std::function<void()> fill_work(Context& context, const Fill& fill, const char* 
 
 }  // namespace
 
-CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& given, Context& context,
-                        CUstream handle, const char* name) {
+void note_write(CUdeviceptr address, std::size_t bytes) {
+    if (races::AccessLog* log = races::Running::log()) log->add(address, bytes, races::Access::write);
+}
+
+/// A graph reads pageable memory when it is launched, so nothing is staged.
+void make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream handle,
+                    const char* name) {
+    require(!copy.extent.empty());
+    End to, from;
+    begin_copy(to, from, copy, context, handle, name);
+    node.operands = {number_of(to.place), device_of(to), number_of(from.place), device_of(from)};
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEMCPY);
+    parameters.values.memcpy = {
+        0, 0, reinterpret_cast<CUcontext>(&context),
+        copy.described != nullptr ? *copy.described : describe(to, from, copy.extent)};
+    make_node(node, context, std::move(parameters), copy_work(context, to, from, copy.extent, name));
+}
+
+void copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* name) {
+    const auto target = find_stream(handle);
+    const CaptureGate gate(target);
+    const Extent& extent = copy.extent;
+    if (extent.empty()) return;
+    Context& context = *target.context;
+    if (gate.captures()) {
+        return gate.add([&](streams::WorkNode& node) { make_copy_node(node, copy, context, handle, name); });
+    }
+    // The calling thread's device counts, whatever the stream; cuda.core's tests, which pass on GPUs, rely on that.
+    const Context* current = current_context();
+    End to, from;
+    begin_copy(to, from, copy, current == nullptr ? context : *current, handle, name);
+    const bool device_to_device = to.place == Place::device && from.place == Place::device;
+    const auto is_host = [](const End& end) {
+        return end.place == Place::pageable || end.place == Place::pinned;
+    };
+    const bool host_to_host = is_host(to) && is_host(from);
+    const bool waits =
+        to.place == Place::pageable || host_to_host || (wait == Wait::yes && !device_to_device);
+    // If the device can access pageable memory, callers may not rely on its being read before the call returns.
+    const bool stages = !Process::get().environment().pageable;
+    Staged staged{{0, extent.width, extent.width * extent.height}, {}};
+    if (from.place == Place::pageable && stages && !waits) {
+        staged.bytes.resize(extent.bytes());
+        move_rows(staged.bytes.data(), staged.rows, reinterpret_cast<const std::byte*>(from.rows.address),
+                  from.rows, extent);
+    }
+    context.graph.submit(*target.stream, copy_work(context, to, from, extent, name, std::move(staged)));
+    if (!waits) return;
+    context.graph.synchronize(*target.stream);
+    check(context.take_error());
+}
+
+void make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& given, Context& context,
+                    CUstream handle, const char* name) {
     const bool element = given.elementSize == 1 || given.elementSize == 2 || given.elementSize == 4;
-    EMULATED_REQUIRE(element && given.width > 0 && given.height > 0, CUDA_ERROR_INVALID_VALUE);
+    require(element && given.width > 0 && given.height > 0);
     Fill fill{given};
-    EMULATED_CHECK(begin_fill(fill, handle, name));
+    begin_fill(fill, handle, name);
     node.operands = {number_of(fill.to.place), device_of(fill.to), given.height};
     // "For 2d memsets, only address and assigned value may be updated."
     if (given.height > 1)
@@ -314,27 +299,21 @@ CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v
     parameters.values.memset = given;
     parameters.values.memset.ctx = reinterpret_cast<CUcontext>(&context);
     make_node(node, context, std::move(parameters), fill_work(context, fill, name));
-    return CUDA_SUCCESS;
 }
 
-CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& asked, CUstream handle, Wait wait, const char* name) {
-    EMULATED_STREAM(target, handle);
+void fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& asked, CUstream handle, Wait wait, const char* name) {
+    const auto target = find_stream(handle);
     const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
-    if (asked.width == 0 || asked.height == 0) return CUDA_SUCCESS;
+    if (asked.width == 0 || asked.height == 0) return;
     Context& context = *target.context;
-    if (gate.captures()) {
-        streams::WorkNode node;
-        EMULATED_CHECK(make_fill_node(node, asked, context, handle, name));
-        return gate.add(std::move(node));
-    }
+    if (gate.captures()) return gate.add(make_fill_node, asked, context, handle, name);
     Fill fill{asked};
-    EMULATED_CHECK(begin_fill(fill, handle, name));
+    begin_fill(fill, handle, name);
     context.graph.submit(*target.stream, fill_work(context, fill, name));
     // "Asynchronous with respect to the host except when the target is pinned host memory or unified memory".
-    if (wait == Wait::no || fill.to.place == Place::device) return CUDA_SUCCESS;
+    if (wait == Wait::no || fill.to.place == Place::device) return;
     context.graph.synchronize(*target.stream);
-    return context.take_error();
+    check(context.take_error());
 }
 
 }  // namespace emulated::driver
