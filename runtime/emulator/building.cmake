@@ -2,6 +2,7 @@
 # (runtime/emulator). The first project that includes this file sets it up for both.
 include_guard(GLOBAL)
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH bascule_root)
+cmake_path(GET bascule_root PARENT_PATH bascule_root)
 
 option(BASCULE_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
 option(BASCULE_WERROR "Treat warnings as errors" OFF)
