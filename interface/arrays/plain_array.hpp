@@ -64,7 +64,7 @@ constexpr bool fits(PlainTraits array, PlainTraits parameter) noexcept {
 /// value, left uninitialised where that saves time; borrows the memory.
 struct PlainArray {
     std::uint64_t pointer;
-    std::uint64_t stream = 0;  ///< the stream to be ordered with; 0 if none is named
+    ProducerStream stream;
     std::uint64_t bytes;
     PlainTraits traits;
     std::int32_t version = 3;  ///< of the interface that it was read from

@@ -88,7 +88,8 @@ void require_usable(StreamRef stream, const CaptureState& state) {
 }
 
 bool has(const std::vector<Producer>& producers, const Producer& producer) {
-    return std::ranges::any_of(producers, [&](const Producer& each) { return each.same_stream(producer); });
+    return std::ranges::any_of(
+        producers, [&](const Producer& each) { return each.stream.same_stream(producer.stream); });
 }
 
 /// `naming` returns the stream's name for messages.
@@ -119,7 +120,7 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
     std::optional<ContextGuard> context;
     if (!(theirs.device() == stream.device())) context.emplace(theirs.context());
     return ask(theirs, [&] {
-        return fmt::format("{}, which argument {} names,", doubtful_name_of_stream(producer.stream),
+        return fmt::format("{}, which argument {} names,", doubtful_name_of_stream(producer.stream.handle),
                            producer.argument + 1);
     });
 }
@@ -200,7 +201,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                  fmt::format("its stream {:#x} is being captured into a graph, and {}, where this would go, "
                              "is not: waiting would make it part of that graph. Use the array's stream for "
                              "this too{} and order it yourself. The capture goes on.",
-                             producer.stream, name_of(stream),
+                             producer.stream.handle, name_of(stream),
                              advice(" (stream=...)", "") + ", or " + unordered()));
         }
         if (state.status == Status::active) {
@@ -208,7 +209,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                  fmt::format("its stream {:#x} is being captured into another graph than {}, and graphs "
                              "cannot wait for each other while they are captured. Use one capture for both, "
                              "or {} and order the graphs' launches yourself. Both captures go on.",
-                             producer.stream, name_of(stream), unordered()));
+                             producer.stream.handle, name_of(stream), unordered()));
         }
         outside.push_back(producer);
     }
@@ -222,7 +223,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
              fmt::format("its stream {:#x} is not part of the capture that {} is in, so nothing in the graph "
                          "can wait for it. Let it wait for an event that was recorded in the capture, or "
                          "{} and order the graph's launches yourself. The capture goes on.",
-                         outside.front().stream, name_of(stream), unordered()));
+                         outside.front().stream.handle, name_of(stream), unordered()));
     }
     inside_ = std::make_unique<std::vector<Producer>>();
     for (const Producer& producer : producers_) {

@@ -119,8 +119,8 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     py::object host = numpy().attr("asarray")(object);
     ArrayView view = host_view(host);
     if (!view.contiguous()) {
-        if (own != nullptr && own->view.has_stream) {
-            without_gil([&] { StreamRef(own->view.stream, own->device).synchronize(); });
+        if (own != nullptr && own->view.stream) {
+            without_gil([&] { own->bound_stream().synchronize(); });
         }
         without_gil(
             [&] { wait_for_managed_memory(device); });  // the host copies, perhaps from managed memory
@@ -128,13 +128,12 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
         view = host_view(host);
     }
     ArrayObject array = allocate(ArrayPlan::like(view, !view.c_contiguous), device, stream);
-    const StreamRef target(array.view.stream, array.device);
+    const StreamRef target = array.bound_stream();
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;
     owners.keep(host.ptr(), bytes);  // pinned memory is read asynchronously
     ProducerPair producers;
-    if (own != nullptr && own->view.has_stream)
-        producers.add({own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()});
+    if (own != nullptr && own->view.stream) producers.add({producer_stream(own->bound_stream(), device)});
     without_gil([&] {
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
                        producers.get(), owners.hand_over());

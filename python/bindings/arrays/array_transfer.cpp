@@ -52,8 +52,8 @@ py::object checked_out(const py::object& out, const ArrayView& view) {
 ProducerPair producers_of(const ArrayObject& array, const py::object& host) {
     ProducerPair producers;
     for (const ArrayObject* each : {&array, as_array(host.ptr())}) {
-        if (each == nullptr || !each->view.has_stream) continue;
-        producers.add({each->view.stream, 0, each->device == array.device ? -1 : each->device.ordinal()});
+        if (each == nullptr || !each->view.stream) continue;
+        producers.add({producer_stream(each->bound_stream(), array.device)});
     }
     return producers;
 }
@@ -81,9 +81,8 @@ void wait(StreamRef stream) {
 /// stream.
 void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
     const ArrayObject* own = as_array(values.ptr());
-    if (own == nullptr || !own->view.has_stream) return;
-    if (!(keeps_fortran(target) ? own->view.f_contiguous : own->view.c_contiguous))
-        wait(StreamRef(own->view.stream, own->device));
+    if (own == nullptr || !own->view.stream) return;
+    if (!(keeps_fortran(target) ? own->view.f_contiguous : own->view.c_contiguous)) wait(own->bound_stream());
 }
 
 /// Converts values to a host array of exactly this shape and dtype, with the memory order of the device array.

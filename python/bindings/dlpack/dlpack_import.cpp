@@ -256,8 +256,6 @@ DlpackMemory read_dlpack(PyObject* object, StreamRef stream, ImportedTensor& ten
     const py::object capsule = ask_capsule(method, stream_for(where, stream), py::none(), asked);
     ArrayObject array = take(capsule.ptr(), copied);
     tensor.view = array.view;
-    tensor.view.has_stream = true;
-    tensor.view.stream = stream.handle();
     tensor.owner = std::move(array.owner);
     return DlpackMemory::device;
 }

@@ -70,7 +70,7 @@ struct WorkStream {
     if (known.table != &table || known.device != tensor.device.id) {
         known = {&table, tensor.device.id, detail::work_stream_of(table, tensor.device)};
     }
-    array.stream = known.handle;
+    array.stream = {known.handle, -1, StreamSource::table};
     owners.keep(object, array.bytes);
     return true;
 }

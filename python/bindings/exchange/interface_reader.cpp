@@ -284,7 +284,6 @@ DescribedArray read_fields(PyObject* descriptor) {
     }
     if (PyObject* stream = entries.given(Key::stream)) {
         raw.stream = read_uint64(stream, stream_field);
-        raw.has_stream = true;
     }
     PyObject* const descr = entries.given(Key::descr);
     auto layout = descr != nullptr ? read_descr(descr, raw.typestr) : nullptr;
@@ -368,8 +367,9 @@ void bind_interface_reader(py::module_& module) {
                                            : read_fields(descriptor.ptr()).view;
                 if (i + 1 < times) continue;
                 text = fmt::format("{}, strides {}, at {:#x}, version {}, stream {} {}, {}{}", describe(view),
-                                   to_string(view.strides), view.pointer, view.version, view.has_stream,
-                                   view.stream, view.c_contiguous ? "C" : "", view.f_contiguous ? "F" : "");
+                                   to_string(view.strides), view.pointer, view.version,
+                                   static_cast<bool>(view.stream), view.stream.handle,
+                                   view.c_contiguous ? "C" : "", view.f_contiguous ? "F" : "");
             }
             return text;
         },

@@ -193,10 +193,10 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
     if (version == 0 || version > 3) return false;
     array.version = static_cast<std::int32_t>(version);
 
-    array.stream = 0;
+    array.stream.handle = 0;
     if (PyObject* const value = given(Key::stream)) {
-        array.stream = static_cast<std::uint64_t>(short_positive(value));
-        if (array.stream == 0) return false;
+        array.stream.handle = static_cast<std::uint64_t>(short_positive(value));
+        if (!array.stream) return false;
     }
     return given(Key::mask) == nullptr && detail::is_plain_descr(found[Key::descr], found[Key::typestr]);
 }

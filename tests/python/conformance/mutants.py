@@ -188,7 +188,7 @@ MUTANTS = [
     Mutant("mask_layout", 52, MASKS, "if («!mask.c_contiguous»)"),
     Mutant("mask_layout", 52, MASKS, "if («!aligned»)"),
     Mutant("mask_bits", 52, MASKS, "if («!ambiguous || !may_be_bits(array, mask)»)", "true"),
-    Mutant("stream_zero", 54, VALUES, "raw.has_stream && «raw.stream == 0»"),
+    Mutant("stream_zero", 54, VALUES, "if («raw.stream == 0U») {"),
     integer("stream_integer", 56, UNSIGNED, "&field == &stream_field"),
     unsigned_range("stream_range", 56, "stream_field"),
     Mutant("memory_known", 58, MEMORY, "«»const auto [first, end] = bytes_of(array); if (!device.", "return;"),
