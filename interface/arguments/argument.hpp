@@ -65,9 +65,9 @@ class ArgumentPack {
 
     /// The fast path for a plain array of the declared type. Returns false and does nothing if the general path must
     /// decide. `stream` is the handle of the array's stream, on the launch's device, or 0.
-    [[gnu::always_inline]] bool set_plain(int index, const Parameter& parameter, PlainTraits array,
-                                          std::uint64_t pointer, std::uint64_t stream) {
-        if (!fits(array, parameter.plain)) return false;
+    [[gnu::always_inline]] bool set_fast(int index, const Parameter& parameter, PlainTraits array,
+                                         std::uint64_t pointer, std::uint64_t stream) {
+        if (!accepts(parameter.plain, array)) return false;
         set_accepted(index, parameter, pointer, stream);
         return true;
     }

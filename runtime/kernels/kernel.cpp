@@ -271,7 +271,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     if (existing(stream.device()) == nullptr) require_loadable(stream, name());
     const LaunchTarget target(loaded(stream.device()), stream.device(), config);
     fit_structures(args, stream.device());
-    bascule::launch(target, stream, args, kept.hand_over(), site);
+    bascule::launch(target, stream, args, kept.transfer(), site);
 }
 
 const Signature& Kernel::signature(Device device) const { return loaded(device).image->signature; }

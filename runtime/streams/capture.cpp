@@ -251,7 +251,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
         if (needs == nullptr) return false;
         needs->code.add(code);
         append(needs->owners, all.get());
-        all.taken();
+        all.transferred();
         return true;
     } catch (...) {  // out of memory: treat the stream like any other
         return false;

@@ -136,7 +136,7 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     if (own != nullptr && own->view.stream) producers.add({producer_stream(own->bound_stream(), device)});
     without_gil([&] {
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
-                       producers.get(), owners.hand_over());
+                       producers.get(), owners.transfer());
         if (array.buffer == nullptr || array.buffer->order() != DeviceBuffer::no_order) return;
         using Kept = std::shared_ptr<DeviceBuffer>;
         const Owner memory{new Kept(array.buffer), &delete_owners<Kept>, bytes};

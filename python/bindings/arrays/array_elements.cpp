@@ -38,7 +38,7 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     keep_array(owners, destination.ptr(), held(destination));
     if (!source.is(destination)) keep_array(owners, source.ptr(), held(source));
     const GilReleased released;
-    operation(stream, to, from, owners.hand_over());
+    operation(stream, to, from, owners.transfer());
 }
 
 [[noreturn]] void fail_conversion(const ArrayView& from, const py::object& dtype) {

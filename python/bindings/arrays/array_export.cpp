@@ -47,7 +47,7 @@ py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
     share_with_libraries(array);
     // The consumer will not know the stream that orders the memory.
-    if (version < 3 || !view.stream || !names_stream) settle(array);
+    if (version < 3 || !view.stream || !names_stream) wait_for_allocation(array);
     py::dict fields = interface_of(view);
     fields[py::handle(names().version)] = version;
     // Versions 0 and 1 do not define when strides may be omitted.

@@ -96,7 +96,7 @@ ArrayObject as_cuda_array(const py::object& object, bool sync) {
                "the device with bascule.to_device(array).",
                Py_TYPE(object.ptr())->tp_name, why.empty() ? "" : fmt::format(" (which says: {})", why));
     }
-    if (const ArrayObject* const own = sync ? nullptr : as_array(object.ptr())) settle(*own);
+    if (const ArrayObject* const own = sync ? nullptr : as_array(object.ptr())) wait_for_allocation(*own);
     return wrap(*std::move(described), object, sync, object.ptr());
 }
 

@@ -73,8 +73,8 @@ StreamRef stream_for(const ArrayObject& array, const py::object& given, const Ar
     return stream_object_for(array, given, other).cast<StreamObject&>().ref;
 }
 
-void settle(const ArrayObject& array) {
-    if (array.buffer != nullptr) without_gil([&] { array.buffer->settle(); });
+void wait_for_allocation(const ArrayObject& array) {
+    if (array.buffer != nullptr) without_gil([&] { array.buffer->wait_for_allocation(); });
 }
 
 void share_with_libraries(const ArrayObject& array) {

@@ -116,8 +116,8 @@ inline const ArrayObject* as_array(PyObject* object) noexcept {
 }
 
 /// Call this before the array is used without the order of its stream. The host waits without the GIL if necessary: see
-/// OwnedMemory::settle. Throws: CudaError.
-void settle(const ArrayObject& array);
+/// OwnedMemory::wait_for_allocation. Throws: CudaError.
+void wait_for_allocation(const ArrayObject& array);
 
 /// Call this when other libraries get the array's address. They may use it on their current streams of this thread, and
 /// on blocking streams, until the array is destroyed.

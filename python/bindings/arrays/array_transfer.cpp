@@ -70,7 +70,7 @@ bool copy_bytes(const py::object& array, const py::object& host, const py::objec
     owners.keep(host.ptr(), 0);
     const GilReleased released;
     return bascule::copy_to_host(stream, destination, view.pointer, view.size * view.dtype.itemsize,
-                                 producers.get(), owners.hand_over());
+                                 producers.get(), owners.transfer());
 }
 
 void wait(StreamRef stream) {
@@ -129,7 +129,7 @@ void copy_bytes_from(const py::object& array, const py::object& host, const py::
     owners.keep(host.ptr(), 0);  // pinned memory is read asynchronously
     const GilReleased released;
     copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers.get(),
-                   owners.hand_over());
+                   owners.transfer());
 }
 
 /// Copies the values to the host, without the mask.

@@ -227,7 +227,7 @@ void enqueue_host_function(const StreamObject& self, const py::object& function,
     const py::tuple call = py::make_tuple(function, arguments);
     OwnerList owners;
     owners.keep(call.ptr(), 0);
-    const Owners handed = owners.hand_over();
+    const Owners handed = owners.transfer();
     without_gil([&] { launch_host_function(self.ref, &call_host_function, call.ptr(), handed); });
 }
 

@@ -118,7 +118,7 @@ Consumer consumer_of(const py::object& stream, const MemoryPlace& place, Device 
 }
 
 void order(const Consumer& consumer, const ArrayObject& array) {
-    if (consumer.kind == Consumer::Kind::unordered) return settle(array);
+    if (consumer.kind == Consumer::Kind::unordered) return wait_for_allocation(array);
     if (!array.view.stream) return;
     if (consumer.kind == Consumer::Kind::stream)
         return make_wait_for(array, StreamRef(consumer.handle, array.device));

@@ -158,13 +158,13 @@ namespace {
     if (reading.options == nullptr || reading.options->sync) [[likely]]
         return keep_array(reading.owners, argument, own);
     reading.owners.keep(argument, own.view);
-    settle(own);
+    wait_for_allocation(own);
 }
 
 [[gnu::always_inline]] inline bool accept_own(Reading& reading, Slot slot, const ArrayObject& own) {
     if (!(own.device == reading.home.device) ||
-        !slot.pack.set_plain(slot.index, slot.parameter, own.plain.get(), own.view.pointer,
-                             own.view.stream.handle)) [[unlikely]] {
+        !slot.pack.set_fast(slot.index, slot.parameter, own.plain.get(), own.view.pointer,
+                            own.view.stream.handle)) [[unlikely]] {
         return false;
     }
     reading.home.decided = true;
@@ -386,7 +386,7 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
 
 /// Accepts a plain array if the parameter takes its elements and its order is known: it names a stream, or has version 3.
 [[gnu::always_inline]] inline bool accept_plain(Reading& reading, Slot slot, const PlainArray& plain) {
-    if ((!plain.stream && plain.version != 3) || !fits(plain.traits, slot.parameter.plain) ||
+    if ((!plain.stream && plain.version != 3) || !accepts(slot.parameter.plain, plain.traits) ||
         !plain.is_aligned() || !is_known_at_home(plain.pointer, reading.home)) {
         return false;
     }

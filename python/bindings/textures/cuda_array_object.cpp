@@ -63,7 +63,7 @@ void copy_from_device(const CudaArray& array, const ArrayObject& source, PyObjec
     if (source.view.stream) producers.push_back({producer_stream(source.bound_stream(), stream.device())});
     OwnerList owners;
     owners.keep(owner, source.view);
-    without_gil([&] { array.copy_from_device(stream, source.view.pointer, producers, owners.hand_over()); });
+    without_gil([&] { array.copy_from_device(stream, source.view.pointer, producers, owners.transfer()); });
 }
 
 void copy_from_host(const CudaArray& array, const py::object& host, StreamRef stream) {
@@ -73,7 +73,7 @@ void copy_from_host(const CudaArray& array, const py::object& host, StreamRef st
     OwnerList owners;
     owners.keep(packed.ptr(), 0);  // pinned memory is read asynchronously
     const void* address = host_address_of(packed);
-    without_gil([&] { array.copy_from_host(stream, address, {&own, 1}, owners.hand_over()); });
+    without_gil([&] { array.copy_from_host(stream, address, {&own, 1}, owners.transfer()); });
 }
 
 /// Converts a device array; empty for arrays in host memory.

@@ -184,7 +184,7 @@ MUTANTS = [
         "if («kind <= DType::Kind::unsigned_integer || kind == DType::Kind::bit») return;",
         "true",
     ),
-    Mutant("mask_shape", 52, MASKS, "if («fits») return;", "true"),
+    Mutant("mask_shape", 52, MASKS, "if («broadcasts») return;", "true"),
     Mutant("mask_layout", 52, MASKS, "if («!mask.c_contiguous»)"),
     Mutant("mask_layout", 52, MASKS, "if («!aligned»)"),
     Mutant("mask_bits", 52, MASKS, "if («!ambiguous || !may_be_bits(array, mask)»)", "true"),
