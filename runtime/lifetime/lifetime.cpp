@@ -16,10 +16,10 @@
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 
 namespace bascule {

@@ -9,8 +9,8 @@
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/memory/staging.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>
 
 namespace bascule {

@@ -17,9 +17,9 @@
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {
 namespace {

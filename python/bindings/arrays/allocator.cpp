@@ -1,5 +1,7 @@
 // `bascule.set_allocator`: device memory from RMM, CuPy's pool, cuda.core, or functions of the user. One function per
 // kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's DeviceMemoryResource, CuPy's MemoryPool.
+#include "arrays/allocator.hpp"
+
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -11,7 +13,6 @@
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
-#include "arrays/array_creation.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/producer_streams.hpp"

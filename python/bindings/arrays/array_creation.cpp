@@ -7,6 +7,7 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
+#include "arrays/allocator.hpp"
 #include "arrays/array_import.hpp"
 #include "arrays/mask.hpp"
 #include "context/call_site.hpp"

@@ -4,7 +4,7 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/memory/memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "arrays/array_creation.hpp"
 #include "arrays/array_elements.hpp"

@@ -8,9 +8,9 @@
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/memory/owned_memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"

@@ -65,7 +65,9 @@ inline constexpr std::array<ShortText, Key::count> key_texts = {
     return first == text.first && last == text.last;
 }
 
-/// Finds the values by a walk, and stores the positions of the keys in `keys`.
+/// Finds the values of a dict by a walk. Runs no Python code.
+KeyValues walk_values(PyObject* dict) noexcept;
+/// The same; also stores the positions of the keys in `keys`.
 KeyValues learn_values(PyObject* dict, KeyPlaces& keys) noexcept;
 
 /// Finds the values at the positions in `keys`. Returns false if another key is there; `values` is then partly written.

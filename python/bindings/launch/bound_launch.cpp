@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "arrays/array_object.hpp"
 #include "classes/callable_object.hpp"

@@ -1,6 +1,6 @@
 #include "launch/kernel_loading.hpp"
 
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "context/current_stream.hpp"
 #include "support/errors.hpp"

@@ -8,10 +8,10 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -130,8 +130,8 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
 /// producer is on another device.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
     const auto here = [&](const Producer& producer) { return same_device(producer, stream); };
-    return std::all_of(producers.begin(), producers.end(), here) && !may_be_captured(stream) &&
-           std::all_of(producers.begin(), producers.end(), [&](const Producer& producer) {
+    return std::ranges::all_of(producers, here) && !may_be_captured(stream) &&
+           std::ranges::all_of(producers, [&](const Producer& producer) {
                return !needs_wait(producer, stream) || !may_be_captured(stream_of(producer, stream));
            });
 }
