@@ -80,14 +80,14 @@ void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {
 
 void order_producers_after(StreamRef stream, std::span<const Producer> producers) {
     const auto foreign = [&](const Producer& producer) { return needs_wait(producer, stream); };
-    auto next = std::find_if(producers.begin(), producers.end(), foreign);
+    auto next = std::ranges::find_if(producers, foreign);
     if (next == producers.end()) return;
     const Driver& driver = Driver::get();
     try {
         const PooledEvent event(stream.device());
         driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), stream.native(),
                      "marking the end of the launch");
-        for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
+        for (; next != producers.end(); next = std::ranges::find_if(next + 1, producers.end(), foreign)) {
             if (same_device(*next, stream)) [[likely]] {
                 make_wait(driver, StreamRef(next->stream.handle, stream.device()), event.ref(), *next);
             } else {
