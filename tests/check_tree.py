@@ -278,7 +278,7 @@ def includes_within(layer: str) -> Iterator[tuple[str, int, str]]:
 # Sources that need what is built on their own header.
 ABOVE_THEIR_HEADER = {
     "runtime/kernels/module.cpp": "a Module makes Kernels, each of which holds its Module",
-    "runtime/streams/stream_ref.cpp": "waits for a stream look at captures, events and observers, which refer to streams",
+    "runtime/streams/stream_ref.cpp": "its waits use captures, events and observers, which refer to streams",
 }
 
 

@@ -1,6 +1,5 @@
 // The rules are NumPy's. A view of another shape exists if each group of axes that is merged or split is evenly spaced.
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <vector>
 
