@@ -32,10 +32,10 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_550,
+    "interface": 5_530,
     "jit": 17_050,
     "runtime": 14_300,
-    "python/bindings": 15_500,
+    "python/bindings": 15_480,
     EMULATOR: 31_200,
     "python/bascule": 7_750,
 }

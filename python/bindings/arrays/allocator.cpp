@@ -39,8 +39,8 @@ class Allocation {
     Allocation(const Allocation&) = delete;
     Allocation& operator=(const Allocation&) = delete;
     ~Allocation() {
-        const GilTaken taken;
-        if (!taken.held()) return;
+        const GilAcquired gil;
+        if (!gil.held()) return;
         const py::error_scope pending;  // this may run while an exception is being propagated
         if (deallocate_ != Py_None) {
             PyObject* result = PyObject_CallObject(deallocate_, arguments_);

@@ -20,8 +20,8 @@ namespace {
 /// Called by the thread that compiles, without the GIL. The cache must not make a compilation fail: if a filter turns
 /// the warning into an exception, it is reported as unraisable.
 void warn_of_cache(const std::string& text) {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     call_unraisable("bascule.cache", [&] { warn("CacheWarning", text); });
 }
 

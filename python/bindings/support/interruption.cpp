@@ -76,7 +76,7 @@ void hide_compile() {
 }
 
 bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds waited) noexcept {
-    const GilTaken gil;
+    const GilAcquired gil;
     if (!gil.held()) return false;
     if (bascule_python_interrupted() != 0) return true;
     if (waited < shown_after) return false;
@@ -89,7 +89,7 @@ bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds w
 
 void end_of_compile() noexcept {
     if (!progress_is_shown) return;
-    const GilTaken gil;
+    const GilAcquired gil;
     if (!gil.held()) return;
     try {
         hide_compile();
@@ -108,7 +108,7 @@ extern "C" int bascule_python_interrupted() noexcept {
         if (interpreter_lives() && holds_gil()) const GilReleased for_a_moment;
         return 0;
     }
-    const GilTaken gil;
+    const GilAcquired gil;
     if (!gil.held()) return 0;
     if (raised()) return 1;
     const py::error_scope keeps_error;  // the thread may be destroying objects because of an exception

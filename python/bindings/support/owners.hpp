@@ -19,15 +19,15 @@ namespace bascule::python {
 
 /// Releases references under the GIL. Leaks them if the interpreter is already gone.
 inline void release_references(void* const* objects, std::size_t count) noexcept {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     for (std::size_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(objects[i]));
 }
 
 /// Takes references under the GIL.
 inline void take_references(void* const* objects, std::size_t count) noexcept {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     for (std::size_t i = 0; i < count; ++i) Py_INCREF(static_cast<PyObject*>(objects[i]));
 }
 

@@ -26,8 +26,8 @@ py::object logger_of(const char* name) {
 /// Calls `use` with the logger, from a thread that compiles. Exceptions of handlers are reported as unraisable.
 template <class Use>
 void with_logger(const char* name, const Use& use) noexcept {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     call_unraisable("bascule's log", [&] {
         if (const py::object logger = logger_of(name)) use(logger);
     });
