@@ -1,6 +1,7 @@
 // Captures are identified by the driver's ids, because streams join and leave them without a call of Bascule.
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
 
