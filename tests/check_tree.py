@@ -33,10 +33,10 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_550,
+    "interface": 5_530,
     "jit": 16_950,
     "runtime": 14_300,
-    "python/bindings": 15_500,
+    "python/bindings": 15_450,
     EMULATOR: 30_750,
     "python/bascule": 7_750,
 }
@@ -193,6 +193,30 @@ def every_folder_is_in_the_design() -> Iterator[str]:
             yield f"DESIGN.md: its table of folders names {row}, which does not exist"
 
 
+# Sources without a header of their name. Functions of the bindings' parts.hpp are also defined in files of other names,
+# one for each part.
+WITHOUT_HEADER = {
+    "interface/errors/fmt.cpp": "compiles the functions of another library",
+    "python/bindings/bascule.cpp": "the extension module, which calls its parts",
+}
+# The layers whose sources are called like their headers. The JIT and the emulated device are not there yet.
+NAMED_LIKE_HEADERS = ["interface", "runtime", "python/bindings"]
+
+
+def a_source_is_called_like_its_header() -> Iterator[str]:
+    """Each .cpp defines what the header beside it declares, so that a reader of one finds the other."""
+    for path, layer in layer_files():
+        if layer not in NAMED_LIKE_HEADERS or not path.endswith(".cpp") or path in WITHOUT_HEADER:
+            continue
+        header = (ROOT / path).with_suffix(".hpp")
+        if not header.is_file() and not any(name == "parts.hpp" for _, name in includes_of(path)):
+            yield f"{path}: no {header.name} beside it declares its functions"
+    for layer in NAMED_LIKE_HEADERS:
+        for path, homes in headers_of_sources(layer).items():
+            for home in sorted(homes - {path}):
+                yield f"{path}: defines functions of a class that {home} declares"
+
+
 def no_folder_is_too_full() -> Iterator[str]:
     counted: dict[str, int] = {}
     for path, _ in layer_files():
@@ -303,13 +327,20 @@ def includes_within(layer: str) -> Iterator[tuple[str, int, str]]:
                 yield path, number, files[name.removeprefix(prefix)]
 
 
+# Sources that need what is built on their own header.
+ABOVE_THEIR_HEADER = {
+    "runtime/kernels/module.cpp": "a Module makes Kernels, each of which holds its Module",
+    "runtime/streams/stream_ref.cpp": "its waits use captures, events and observers, which refer to streams",
+}
+
+
 def no_ring_of_includes() -> Iterator[str]:
     """A header and its source are one unit: none may reach itself through others."""
     for layer in [*LAYERS, EMULATOR]:
         graph: Graph = {}
         for path, number, target in includes_within(layer):
             here, there = (Path(each).with_suffix("").as_posix() for each in (path, target))
-            if here != there:
+            if here != there and path not in ABOVE_THEIR_HEADER:
                 graph.setdefault(here, {}).setdefault(there, f"{path}:{number}")
         yield from rings_of(graph)
 
@@ -473,6 +504,7 @@ CHECKS = [
     cmake_lists_its_files,
     every_source_is_built,
     every_folder_is_in_the_design,
+    a_source_is_called_like_its_header,
     no_folder_is_too_full,
     no_ring_of_includes,
     no_ring_of_folders,

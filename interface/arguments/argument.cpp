@@ -186,15 +186,15 @@ void ArgumentPack::set_members(const TupleClaim& claim, std::span<const StructMe
 // --- Producers
 
 void ArgumentPack::join(int index, const ArrayView& array) {
-    const bool joins = array.has_stream && !ignores_streams_;
+    const bool joins = array.stream && !ignores_streams_;
     arrays_ |= joins ? some_name_a_stream : some_name_none;
     if (ignores_streams_) return;
-    if (joins) add_producer(array.stream, index, array.device);
-    if (array.stream_source == StreamSource::interface) note_interface_stream(index, array.stream);
+    if (joins) add_producer(array.stream, index);
+    if (array.stream.source == StreamSource::interface) note_interface_stream(index, array.stream.handle);
     // A mask that names no stream is ordered with its array.
-    if (array.mask == nullptr || !array.mask->array.has_stream) return;
+    if (array.mask == nullptr || !array.mask->array.stream) return;
     arrays_ |= some_name_a_stream;
-    add_producer(array.mask->array.stream, index, array.mask->array.device);
+    add_producer(array.mask->array.stream, index);
 }
 
 void ArgumentPack::join_arrays(int index, const TupleArgument& tuple) {
@@ -206,7 +206,7 @@ void ArgumentPack::join_arrays(int index, const TupleArgument& tuple) {
 
 void ArgumentPack::add_another(const Producer& named) {
     for (const Producer& producer : producers()) {
-        if (producer.same_stream(named)) return;
+        if (producer.stream.same_stream(named.stream)) return;
     }
     if (producer_count_ < inline_producers) {
         new (&producers_[producer_count_]) Producer(named);

@@ -18,18 +18,6 @@
 
 namespace bascule {
 
-/// A producer stream that a launch is ordered with.
-struct Producer {
-    std::uint64_t stream = 0;  ///< the handle from the array interface
-    int argument = 0;          ///< the first argument that names it
-    int device = -1;           ///< the number of the stream's device; -1: the launch's device
-
-    /// Compares all members except `argument`.
-    bool same_stream(const Producer& other) const noexcept {
-        return stream == other.stream && device == other.device;
-    }
-};
-
 /// A structure whose size and fields must be those of the kernel's struct. Only the compiler knows these: the launch
 /// asks it (check_layout in jit/questions/struct_probe.hpp).
 struct LayoutClaim {
@@ -76,10 +64,10 @@ class ArgumentPack {
     void set_members(const TupleClaim& claim, std::span<const StructMember> members);
 
     /// The fast path for a plain array of the declared type. Returns false and does nothing if the general path must
-    /// decide. `stream` is 0 if the array names none.
-    [[gnu::always_inline]] bool set_plain(int index, const Parameter& parameter, PlainTraits array,
-                                          std::uint64_t pointer, std::uint64_t stream) {
-        if (!fits(array, parameter.plain)) return false;
+    /// decide. `stream` is the handle of the array's stream, on the launch's device, or 0.
+    [[gnu::always_inline]] bool set_fast(int index, const Parameter& parameter, PlainTraits array,
+                                         std::uint64_t pointer, std::uint64_t stream) {
+        if (!accepts(parameter.plain, array)) return false;
         set_accepted(index, parameter, pointer, stream);
         return true;
     }
@@ -93,7 +81,7 @@ class ArgumentPack {
             arrays_ |= some_name_none;
         } else {
             arrays_ |= some_name_a_stream;
-            add_producer(stream, index);
+            add_producer({stream}, index);
             joined_last_ = stream;
         }
     }
@@ -150,12 +138,12 @@ class ArgumentPack {
     }
 
     /// Adds a stream to the producers unless it is one already.
-    void add_producer(std::uint64_t stream, int argument, int device = -1) {
+    void add_producer(const ProducerStream& stream, int argument) {
         if (producer_count_ == 0) {
-            new (producers_) Producer{stream, argument, device};
+            new (producers_) Producer{stream, argument};
             producer_count_ = 1;
-        } else if (!producers_[producer_count_ - 1].same_stream({stream, argument, device})) {
-            add_another({stream, argument, device});
+        } else if (!producers_[producer_count_ - 1].stream.same_stream(stream)) {
+            add_another({stream, argument});
         }
     }
 
@@ -171,7 +159,8 @@ class ArgumentPack {
     /// another device than the launch's.
     std::optional<std::uint64_t> common_stream() const noexcept {
         if (arrays_ != some_name_a_stream || producer_count_ != 1) return std::nullopt;
-        return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
+        const ProducerStream& stream = producers_[0].stream;
+        return stream.device < 0 ? std::optional(stream.handle) : std::nullopt;
     }
 
     /// Throws: ArgumentError if `given` is not the number of parameters; the message shows the signature.

@@ -58,20 +58,20 @@ Range range_of(const Parameter& parameter) noexcept {
 
 void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
     const Range range = range_of(parameter);
-    bool fits = false;
+    bool in_range = false;
     std::uint64_t bits = 0;
     switch (scalar.kind) {
         case Scalar::Kind::boolean:
-            fits = true;
+            in_range = true;
             bits = scalar.boolean ? 1 : 0;
             break;
         case Scalar::Kind::integer:
-            fits = scalar.integer >= range.low &&
-                   (scalar.integer < 0 || static_cast<std::uint64_t>(scalar.integer) <= range.high);
+            in_range = scalar.integer >= range.low &&
+                       (scalar.integer < 0 || static_cast<std::uint64_t>(scalar.integer) <= range.high);
             bits = static_cast<std::uint64_t>(scalar.integer);
             break;
         case Scalar::Kind::unsigned_integer:
-            fits = scalar.unsigned_integer <= range.high;
+            in_range = scalar.unsigned_integer <= range.high;
             bits = scalar.unsigned_integer;
             break;
         case Scalar::Kind::huge_integer:
@@ -81,7 +81,7 @@ void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* 
         case Scalar::Kind::complex:
             refuse_scalar(refusals::complex_for_integer, parameter, scalar);
     }
-    if (!fits) refuse_range(range, parameter, scalar);
+    if (!in_range) refuse_range(range, parameter, scalar);
     std::memcpy(out, &bits, parameter.bytes);  // little-endian, as every device is
 }
 

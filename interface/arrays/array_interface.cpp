@@ -73,13 +73,12 @@ void read_pointer(const RawInterface& raw, ArrayView& view) {
 }
 
 void read_stream(const RawInterface& raw, ArrayView& view) {
-    if (raw.has_stream && raw.stream == 0) {
+    if (raw.stream == 0U) {
         fail("stream", "0",
              "the interface forbids 0, which could mean no stream or either default stream; say None, 1 "
              "(legacy default), 2 (per-thread default) or a handle");
     }
-    view.has_stream = raw.has_stream;
-    view.stream = raw.stream;
+    view.stream.handle = raw.stream.value_or(0);
 }
 
 }  // namespace

@@ -4,27 +4,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include <bascule/interface/arrays/producer_stream.hpp>
 #include <bascule/interface/types/dimensions.hpp>
 #include <bascule/interface/types/dtype.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule {
-
-/// Where the stream that an array is ordered with was found, or why it has no stream.
-enum class StreamSource : std::uint8_t {
-    interface,   ///< version 3 of the interface: its `stream`; None means that there is nothing to wait for
-    own,         ///< the array is Bascule's: the stream of its device's primary context
-    unsaid,      ///< no source: an earlier version of the interface has no `stream`
-    table,       ///< the work stream of its library's DLPack exchange table
-    library,     ///< the array's library returned its current stream
-    registered,  ///< the function that is registered for the array's type
-    dlpack,      ///< the array's library made the consumer's stream wait
-    call,        ///< the caller named the stream
-    ignored,     ///< the caller, the environment or the configuration said to ignore it
-};
 
 /// The fields as a producer gave them. Only their Python types are checked. Borrows `typestr` from the reader.
 struct RawInterface {
@@ -35,10 +24,9 @@ struct RawInterface {
     std::uint64_t pointer = 0;
     bool pointer_is_none = false;  ///< `data[0]` was None, which is valid only for an empty array
     bool readonly = false;
-    bool has_strides = false;  ///< false for missing and for None: C order
-    Dimensions strides;        ///< bytes
-    bool has_stream = false;   ///< false for missing and for None
-    std::uint64_t stream = 0;
+    bool has_strides = false;               ///< false for missing and for None: C order
+    Dimensions strides;                     ///< bytes
+    std::optional<std::uint64_t> stream{};  ///< empty for missing and for None
 };
 
 struct MaskView;  // mask.hpp
@@ -52,12 +40,9 @@ struct ArrayView {
     /// Axes of extent 1 may have any stride; empty arrays are contiguous in every order.
     bool c_contiguous = false;
     bool f_contiguous = false;
-    bool has_stream = false;   ///< the producer names a stream to be ordered with
-    std::uint64_t stream = 0;  ///< its handle: 1 legacy default, 2 per-thread default
-    int device = -1;           ///< the device of the stream; -1: the device where the array is used
+    ProducerStream stream;
     std::uint64_t size = 1;    ///< elements
     std::int64_t version = 3;  ///< of the interface it was read from
-    StreamSource stream_source = StreamSource::interface;
     Dimensions shape;
     Dimensions strides;                            ///< bytes, always filled in
     std::shared_ptr<const StructLayout> layout{};  ///< of the elements, if `descr` names their fields

@@ -1,5 +1,4 @@
 // Source: the DLPack specification 1.3, and its text for Python.
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <string_view>

@@ -23,11 +23,11 @@ void check_dtype(const ArrayView& mask) {
 /// Compares the axes from the last one on; an axis of extent 1 is broadcast.
 void check_shape(const ArrayView& array, const ArrayView& mask) {
     const int missing = array.ndim() - mask.ndim();
-    bool fits = missing >= 0;
-    for (int d = 0; fits && d < mask.ndim(); ++d) {
-        fits = mask.shape[d] == array.shape[missing + d] || mask.shape[d] == 1;
+    bool broadcasts = missing >= 0;
+    for (int d = 0; broadcasts && d < mask.ndim(); ++d) {
+        broadcasts = mask.shape[d] == array.shape[missing + d] || mask.shape[d] == 1;
     }
-    if (fits) return;
+    if (broadcasts) return;
     fail(ErrorKind::value, mask,
          fmt::format("a mask has the shape of its array, {}, or broadcasts to it.", to_string(array.shape)));
 }

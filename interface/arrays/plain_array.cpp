@@ -18,7 +18,6 @@ ArrayView view_of(const PlainArray& array, const Dimensions& shape) noexcept {
     view.pointer = array.pointer;
     view.dtype = {static_cast<DType::Kind>(kind), plain_itemsize(array.traits)};
     view.readonly = (array.traits & detail::readonly_trait) != 0;
-    view.has_stream = array.stream != 0;
     view.stream = array.stream;
     view.size = array.bytes / view.dtype.itemsize;
     view.version = array.version;

@@ -11,10 +11,10 @@
 namespace bascule {
 
 /// For an array: its element type, and whether kernels may write to it. For a parameter: what it takes. The lower half
-/// is the element type as in DLPack: type code, bits, and 1 for the lanes. `fits` compares two of them.
+/// is the element type as in DLPack: type code, bits, and 1 for the lanes. `accepts` compares two of them.
 using PlainTraits = std::uint64_t;
 
-/// The traits of arrays that are not plain: they fit no parameter.
+/// The traits of arrays that are not plain: no parameter accepts them.
 inline constexpr PlainTraits not_plain = ~PlainTraits{0};
 
 namespace detail {
@@ -25,7 +25,7 @@ inline constexpr std::array<std::uint8_t, 5> element_codes = {6, 0, 1, 2,
                                                               5};  ///< DLPack's codes, by DType::Kind
 }  // namespace detail
 
-/// The traits of parameters that take no plain array: no array fits them, and they are not scalars.
+/// The traits of parameters that accept no plain array and are not scalars.
 inline constexpr PlainTraits takes_none = detail::scalar_trait;
 
 /// The traits of an array of numbers; for a parameter `const T*`, `readonly` is true. Other elements give not_plain.
@@ -56,7 +56,7 @@ constexpr std::uint32_t plain_itemsize(PlainTraits traits) noexcept {
 PlainTraits plain_traits(const ArrayView& array) noexcept;
 
 /// Whether the argument is valid and the kernel gets the array's address. If false, the general path decides.
-constexpr bool fits(PlainTraits array, PlainTraits parameter) noexcept {
+constexpr bool accepts(PlainTraits parameter, PlainTraits array) noexcept {
     return (array | (parameter & detail::readonly_trait)) == parameter;
 }
 
@@ -64,7 +64,7 @@ constexpr bool fits(PlainTraits array, PlainTraits parameter) noexcept {
 /// value, left uninitialised where that saves time; borrows the memory.
 struct PlainArray {
     std::uint64_t pointer;
-    std::uint64_t stream = 0;  ///< the stream to be ordered with; 0 if none is named
+    ProducerStream stream;
     std::uint64_t bytes;
     PlainTraits traits;
     std::int32_t version = 3;  ///< of the interface that it was read from

@@ -1,6 +1,5 @@
 // The rules are NumPy's. A view of another shape exists if each group of axes that is merged or split is evenly spaced.
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -142,15 +141,16 @@ ArrayView broadcast_to(const ArrayView& array, const Dimensions& shape) {
     view.shape = shape;
     view.strides = shape;
     view.size = 1;
-    bool fits = true;
+    bool broadcasts = true;
     for (int d = shape.size() - 1, from = array.ndim() - 1; d >= 0; --d, --from) {
         const bool repeated = from < 0 || array.shape[from] == 1;
-        fits = fits && (repeated || array.shape[from] == shape[d]);
+        broadcasts = broadcasts && (repeated || array.shape[from] == shape[d]);
         view.strides[d] = repeated ? 0 : array.strides[from];
         view.size *= static_cast<std::uint64_t>(shape[d]);
     }
-    for (int from = array.ndim() - shape.size() - 1; from >= 0; --from) fits = fits && array.shape[from] == 1;
-    if (!fits) {
+    for (int from = array.ndim() - shape.size() - 1; from >= 0; --from)
+        broadcasts = broadcasts && array.shape[from] == 1;
+    if (!broadcasts) {
         fail_shape("value", fmt::format("cannot assign an array of shape {} to elements of shape {}: counted "
                                         "from the last axis, extents must be equal, or 1 in the assigned "
                                         "array.",

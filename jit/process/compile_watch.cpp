@@ -16,16 +16,15 @@ namespace {
 
 constexpr std::chrono::milliseconds look_interval{50};
 
-std::atomic<const CompileWatch*> current_watch{nullptr};
 thread_local bool on_compile_thread = false;
 /// The process that compiles the same program, for which a compile waits, or 0. If there are several, any one of them.
 std::atomic<int> awaited_process{0};
 
 /// The watch for the calling thread, or null.
 const CompileWatch* watch_here() noexcept {
-    const CompileWatch* watch = current_watch.load(std::memory_order_acquire);
-    if (watch == nullptr || on_compile_thread || gate_is_closed()) return nullptr;
-    return watch->watches_this_thread() ? watch : nullptr;
+    const CompileWatch& watch = jit_services().compile_watch;
+    if (watch.watches_this_thread == nullptr || on_compile_thread || gate_is_closed()) return nullptr;
+    return watch.watches_this_thread() ? &watch : nullptr;
 }
 
 /// Calls `ended` when a wait ends, if the watch was asked about it.
@@ -102,10 +101,6 @@ std::shared_ptr<Job> run_on_thread(const std::function<void()>& work) {
 }
 
 }  // namespace
-
-void set_compile_watch(const CompileWatch& watch) noexcept {
-    current_watch.store(&watch, std::memory_order_release);
-}
 
 void WaitForProcess::set_process(int process) const noexcept {
     awaited_process.store(process, std::memory_order_relaxed);

@@ -1,27 +1,14 @@
 // Waits for compiles: Ctrl-C ends the wait but not the compile, and long waits can be shown to the user.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <future>
 #include <string>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/process/services.hpp>
 
 namespace bascule {
-
-/// How threads wait for compiles. Python's bindings set one, because only Python's main thread handles signals.
-struct CompileWatch {
-    /// Whether the calling thread is to be asked while it waits; its compiles then run on separate threads.
-    bool (*watches_this_thread)() noexcept;
-    /// Called in the waiting thread every 50 ms, without a lock. `what` is being compiled; true ends the wait.
-    bool (*is_interrupted)(const std::string& what, std::chrono::milliseconds waited) noexcept;
-    /// Called in the waiting thread when a wait ends for which is_interrupted was called.
-    void (*ended)() noexcept;
-};
-
-/// All threads wait this way from now on. `watch` must live as long as the process.
-void set_compile_watch(const CompileWatch& watch) noexcept;
 
 /// The wait was interrupted. The compile goes on and stores its image in the cache.
 class CompileInterrupted : public Error {

@@ -37,7 +37,11 @@ constexpr int most_handlers = 2;
 constinit thread_local LogMessages* held = nullptr;
 
 constexpr LogHandler standard_error{&environment_wants, &print_message};
-std::atomic<const LogHandler*> current{&standard_error};
+
+const LogHandler& handler() noexcept {
+    const LogHandler& given = jit_services().log;
+    return given.wants != nullptr ? given : standard_error;
+}
 
 std::atomic<bool>& memory_hits() noexcept {
     static std::atomic<bool> wanted = environment_wants(cache_logger, LogLevel::debug);
@@ -46,11 +50,9 @@ std::atomic<bool>& memory_hits() noexcept {
 
 }  // namespace
 
-void set_log_handler(const LogHandler& handler) noexcept { current.store(&handler); }
-
 bool logs(const char* logger, LogLevel level) noexcept {
     if (handlers_running == most_handlers) return false;
-    const bool wanted = current.load()->wants(logger, level);
+    const bool wanted = handler().wants(logger, level);
     if (level == LogLevel::debug && logger == cache_logger) memory_hits().store(wanted);
     return wanted;
 }
@@ -62,7 +64,7 @@ void log(const char* logger, LogLevel level, const std::string& message) {
         return;
     }
     ++handlers_running;
-    current.load()->write(logger, level, message);
+    handler().write(logger, level, message);
     --handlers_running;
 }
 

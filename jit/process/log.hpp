@@ -1,27 +1,15 @@
 // Logs what was compiled and why, with the loggers "bascule.cache" and "bascule.jit".
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
-namespace bascule {
+#include <bascule/jit/process/services.hpp>
 
-enum class LogLevel : std::uint8_t { debug, info };
+namespace bascule {
 
 inline constexpr const char* cache_logger = "bascule.cache";
 inline constexpr const char* jit_logger = "bascule.jit";
-
-/// The receiver of the messages. Any thread may call it, also several at once, without a lock; no other thread waits
-/// for the caller meanwhile. So a handler may take locks and compile.
-struct LogHandler {
-    bool (*wants)(const char* logger, LogLevel level) noexcept;
-    void (*write)(const char* logger, LogLevel level, const std::string& message) noexcept;
-};
-
-/// Replaces the default handler, with which C++ programs print to stderr what BASCULE_LOG (info or debug) asks for.
-/// `handler` must live as long as the process.
-void set_log_handler(const LogHandler& handler) noexcept;
 
 /// Whether a message is wanted. False two levels deep: a handler may compile, and the messages about that compile reach
 /// it, but not those of compiles that these cause, which would recurse forever.

@@ -1,13 +1,14 @@
 // The extension module bascule._bascule. Only the package imports it.
 
-#include <bascule/interface/errors/language.hpp>
-#include <bascule/runtime/driver/program_lock.hpp>
+#include <bascule/runtime/services.hpp>
 
 #include "parts.hpp"
 #include "support/cpython.hpp"
 #include "support/gil.hpp"
+#include "support/interruption.hpp"
 #include "support/names.hpp"
 #include "support/pybind.hpp"
+#include "support/python_log.hpp"
 
 namespace py = pybind11;
 
@@ -19,10 +20,15 @@ constexpr const char* only_in_main =
     "bascule can be imported in the main interpreter only, because its devices, streams and caches are the "
     "process's. Use threads or processes instead of subinterpreters.";
 
-/// Lets destructors of the runtime, which Python may run anywhere, call the driver without the GIL.
-constexpr bascule::ProgramLock gil = {
-    []() noexcept -> void* { return bascule::python::holds_gil() ? PyEval_SaveThread() : nullptr; },
-    [](void* state) noexcept { bascule::python::restore_gil(static_cast<PyThreadState*>(state)); },
+/// What Python provides to the layers below.
+bascule::Services python_services{
+    .jit = {.language = bascule::Language::python,
+            .log = bascule::python::python_log,
+            .compile_watch = bascule::python::compile_watch},
+    // Lets destructors of the runtime, which Python may run anywhere, call the driver without the GIL.
+    .lock = {[]() noexcept -> void* { return bascule::python::holds_gil() ? PyEval_SaveThread() : nullptr; },
+             [](void* state) noexcept { bascule::python::restore_gil(static_cast<PyThreadState*>(state)); }},
+    .wait_watch = bascule::python::wait_watch,
 };
 
 }  // namespace
@@ -32,7 +38,6 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     // From Python 3.13 on, the function below runs in the main interpreter even if another one imports the module.
     if (!in_main_interpreter()) throw py::import_error(only_in_main);
     using namespace bascule::python;
-    bascule::language_of_advice = bascule::Language::python;
     check_cpython();
     names();  // made here, so that no other thread has to wait for it
     const py::str own_name = module.attr("__name__");
@@ -40,8 +45,8 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
         "bascule";  // where users find the classes; messages and signatures use this name
     module.attr("__version__") = BASCULE_VERSION;
     register_errors();
-    bascule::program_lock.store(&gil, std::memory_order_release);
-    check_calls_of_driver(module);
+    check_calls_of_driver(module, python_services);
+    bascule::install(python_services);
     bind_devices(module);
     bind_streams(module);
     bind_dtypes(module);

@@ -3,6 +3,10 @@
 #pragma once
 #include "support/pybind.hpp"
 
+namespace bascule {
+struct Services;
+}
+
 namespace bascule::python {
 
 struct ArrayObject;
@@ -12,7 +16,7 @@ using ArrayClass = pybind11::class_<ArrayObject>;
 void register_errors();
 /// Checks at each driver call that the calling thread does not hold the GIL, if BASCULE_TEST_GIL=1. A function that was
 /// called with it is written to stderr once, and counted in `_bascule._calls_with_gil()`, which exists only then.
-void check_calls_of_driver(pybind11::module_& module);
+void check_calls_of_driver(pybind11::module_& module, Services& services);
 
 void bind_devices(pybind11::module_& module);
 void bind_streams(pybind11::module_& module);
@@ -23,8 +27,7 @@ void bind_debug(pybind11::module_& module);
 void bind_emulated(pybind11::module_& module);
 /// Traces, profilers' ranges and launch hooks.
 void bind_traces(pybind11::module_& module);
-/// The cache for bascule.cache and bascule._remembered. Routes its warnings to Python's `warnings`, and messages about
-/// compilations to the loggers "bascule.cache" and "bascule.jit".
+/// The cache for bascule.cache and bascule._remembered. Routes its warnings to Python's `warnings`.
 void bind_cache(pybind11::module_& module);
 
 /// Conversions between numpy.dtype and DType; bascule.struct.

@@ -14,6 +14,7 @@
 #include <bascule/jit/process/dynamic_library.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/services.hpp>
 
 namespace bascule {
 namespace {
@@ -192,7 +193,7 @@ struct DriverLoader {
     driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
         BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
-        if (const auto hook = driver_table_hook.load()) hook(driver->api_);
+        if (const auto change = services().change_driver_table) change(driver->api_);
     }
 
     DriverResult initialise() const {

@@ -255,10 +255,6 @@ struct DriverFunctions {
 #undef BASCULE_DECLARE
 };
 
-/// Tests set this. It is called with a driver's table before any of its functions is called, and may replace entries.
-/// An entry is null if its function was not found.
-inline std::atomic<void (*)(DriverFunctions&)> driver_table_hook{nullptr};
-
 /// True for errors of a kernel after which all later calls in the context return the same error.
 bool is_fault_of_kernel(CUresult code) noexcept;
 /// True for all errors that lose the context: those of kernels, of the device, and of its connection to the process.

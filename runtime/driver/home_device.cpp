@@ -214,7 +214,7 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
     if (memory.ordinal != home.device.ordinal()) {
         if (home.decided && home.peer) {
             open_peer_memory(home.device, Device(memory.ordinal), array.pointer);
-            array.device = memory.ordinal;
+            array.stream.device = memory.ordinal;
             return;
         }
         if (home.decided) fail_elsewhere(array, home, memory.ordinal);

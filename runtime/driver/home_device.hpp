@@ -40,7 +40,7 @@ struct Home {
 };
 
 /// Like `resolve(array, home.device)`, but in place. While the device is undecided, memory of another device decides
-/// it. `told` is as in `is_known_at_home`. Sets `array.device` if the array's stream is on another device.
+/// it. `told` is as in `is_known_at_home`. Sets `array.stream.device` if the array's stream is on another device.
 void resolve_at_home(ArrayView& array, Home& home, int told = not_told);
 
 /// Advice for messages about an array on another device than `home`.

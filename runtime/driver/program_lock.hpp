@@ -2,37 +2,25 @@
 // wait for a host function, and a Python host function waits for the GIL.
 #pragma once
 
-#include <atomic>
-
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/services.hpp>
 
 namespace bascule {
-
-/// Functions that release and reacquire the lock. `release` returns null if the calling thread does not hold it, and
-/// otherwise the state that `acquire` needs.
-struct ProgramLock {
-    void* (*release)() noexcept;
-    void (*acquire)(void* state) noexcept;
-};
-
-/// Set by the bindings on import; null in C++ programs.
-inline std::atomic<const ProgramLock*> program_lock{nullptr};
 
 /// Releases the lock for its lifetime, if the calling thread holds it. For destructors that call the driver, since
 /// Python may destroy an object anywhere. All other code calls the driver without the lock.
 class ProgramLockReleased {
   public:
     ProgramLockReleased() noexcept
-        : lock_(program_lock.load(std::memory_order_acquire)),
-          state_(lock_ == nullptr ? nullptr : lock_->release()) {}
+        : lock_(services().lock), state_(lock_.release == nullptr ? nullptr : lock_.release()) {}
     ~ProgramLockReleased() {
-        if (state_ != nullptr) lock_->acquire(state_);
+        if (state_ != nullptr) lock_.acquire(state_);
     }
     ProgramLockReleased(ProgramLockReleased&&) = delete;
 
   private:
-    const ProgramLock* lock_;
+    const ProgramLock& lock_;
     void* state_;
 };
 

@@ -43,7 +43,7 @@ ProducerPair producers_of(std::initializer_list<const ArrayView*> arrays) noexce
     ProducerPair producers;
     for (const ArrayView* array : arrays) {
         const int place = static_cast<int>(producers.get().size());
-        if (array->has_stream) producers.add({array->stream, place, array->device});
+        if (array->stream) producers.add({array->stream, place});
     }
     return producers;
 }
@@ -102,9 +102,7 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
     const Kernel kernel = kernels().kernel(name);
     ArgumentPack pack(kernel.loaded(device).image->signature);
     pack.set(0, RawBytes{std::as_bytes(std::span(&job, 1))});
-    for (const Producer& producer : producers) {
-        pack.add_producer(producer.stream, producer.argument, producer.device);
-    }
+    for (const Producer& producer : producers) pack.add_producer(producer.stream, producer.argument);
     constexpr std::int64_t threads = 256;
     // Additional blocks would not keep the device any busier.
     const std::int64_t most = std::int64_t{64} * device.multiprocessors();
@@ -209,10 +207,10 @@ void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayVi
     if (is_one_run(job, job.to_strides, itemsize) && is_one_run(job, job.from_strides, itemsize)) {
         const std::size_t bytes = destination.size * destination.dtype.itemsize;
         const Device device = stream.device();
-        if (source.device >= 0 && source.device != device.ordinal() &&
+        if (source.stream.device >= 0 && source.stream.device != device.ordinal() &&
             is_device_memory(source.pointer, device) && is_device_memory(destination.pointer, device)) {
-            copy_between_peers(stream, destination.pointer, source.pointer, Device(source.device), bytes,
-                               producers.get());
+            copy_between_peers(stream, destination.pointer, source.pointer, Device(source.stream.device),
+                               bytes, producers.get());
         } else {
             copy_run(stream, destination.pointer, source.pointer, bytes, producers.get());
         }

@@ -12,8 +12,8 @@
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {

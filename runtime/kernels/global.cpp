@@ -12,8 +12,8 @@
 #include <bascule/jit/questions/variable_probe.hpp>
 #include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/runtime/kernels/global.hpp>
-#include <bascule/runtime/kernels/kernel_state.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/kernels/module_state.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {
 namespace {

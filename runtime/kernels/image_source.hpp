@@ -20,7 +20,16 @@ struct LinkedText {
 using LinkedPart = std::variant<LinkedText, Code>;
 
 /// The program that compiles a text. `functions_too`: all functions that are not templates, in addition to the instances.
-Program program_of(LinkedText text, bool functions_too, Arch arch);
+inline Program program_of(LinkedText text, bool functions_too, Arch arch) {
+    Program program{.source = std::move(text.source),
+                    .options = std::move(text.options),
+                    .arch = arch,
+                    .instances = std::move(text.instances),
+                    .functions_too = functions_too};
+    // The emulated device, which takes virtual architectures, names source lines in its reports.
+    program.options.lineinfo = program.options.lineinfo || arch.is_virtual;
+    return program;
+}
 
 /// Immutable; any thread may use it.
 class ImageSource {

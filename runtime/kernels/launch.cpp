@@ -10,9 +10,9 @@
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {

@@ -35,7 +35,7 @@ bool fits_pointer(const HostType& type, const ParameterType& declared) {
     return type.dtype.itemsize == 0 || accepts(declared, type.dtype);
 }
 
-bool fits(const HostType& type, const Parameter& parameter) {
+bool matches(const HostType& type, const Parameter& parameter) {
     using Declared = ParameterType::Kind;
     const ParameterType& declared = parameter.type;
     switch (type.kind) {
@@ -64,7 +64,7 @@ void check(const Signature& signature, std::span<const HostType> types) {
     ArgumentPack::check_count(signature, types.size());
     for (std::size_t i = 0; i < types.size(); ++i) {
         const Parameter& parameter = signature.parameters[i];
-        if (fits(types[i], parameter)) continue;
+        if (matches(types[i], parameter)) continue;
         throw ArgumentError(
             ArgumentError::Kind::type,
             fmt::format("the kernel declares `{}`, and typed<...> says {}. Write the kernel's own type: {}",

@@ -18,10 +18,10 @@ struct Held {
     std::uint64_t capture = 0;
     std::vector<Owner> owners{};
     CodeList code{};
-    Held* next = nullptr;  // in the list `given_back`
+    Held* next = nullptr;  // in the list `ended_graphs`
 };
 
-std::atomic<Held*> given_back{nullptr};
+std::atomic<Held*> ended_graphs{nullptr};
 std::atomic<std::size_t> count{0};
 
 /// The graphs that keep owners of Bascule. Graphs are not thread-safe, so `mutex` is also held while one is changed.
@@ -40,11 +40,11 @@ struct GraphRegistry {
 GraphRegistry& graph_registry() { return never_destroyed<GraphRegistry>(); }
 
 /// Runs in a thread of the driver, so it must not call functions, allocate or wait.
-void CUDA_CB give_back(void* object) {
+void CUDA_CB note_end_of_graph(void* object) {
     auto* held = static_cast<Held*>(object);
-    held->next = given_back.load(std::memory_order_relaxed);
-    while (!given_back.compare_exchange_weak(held->next, held, std::memory_order_release,
-                                             std::memory_order_relaxed)) {
+    held->next = ended_graphs.load(std::memory_order_relaxed);
+    while (!ended_graphs.compare_exchange_weak(held->next, held, std::memory_order_release,
+                                               std::memory_order_relaxed)) {
     }
 }
 
@@ -52,11 +52,11 @@ void CUDA_CB give_back(void* object) {
 bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> made) {
     graph_registry().held.reserve(graph_registry().held.size() + 1);
     CUuserObject object = nullptr;
-    if (api.cuUserObjectCreate(&object, made.get(), &give_back, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) !=
-        CUDA_SUCCESS) {
+    if (api.cuUserObjectCreate(&object, made.get(), &note_end_of_graph, 1,
+                               CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS) {
         return false;
     }
-    Held* held = made.release();  // owned by the user object, whose callback is give_back
+    Held* held = made.release();  // owned by the user object, whose callback is note_end_of_graph
     if (api.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) != CUDA_SUCCESS) {
         held->owners.clear();  // the caller keeps them
         api.cuUserObjectRelease(object, 1);
@@ -90,17 +90,17 @@ bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const Code
         append(held.owners, all.get());
         if (made != nullptr && !attach(api, graph, std::move(made))) return false;
         count.fetch_add(all.get().count, std::memory_order_relaxed);
-        all.taken();
+        all.transferred();
         return true;
     } catch (...) {  // out of memory: treat the stream like any other
         return false;
     }
 }
 
-void release_given_back() noexcept {
-    if (given_back.load(std::memory_order_relaxed) == nullptr) [[likely]]
+void release_owners_of_ended_graphs() noexcept {
+    if (ended_graphs.load(std::memory_order_relaxed) == nullptr) [[likely]]
         return;
-    Held* next = given_back.exchange(nullptr, std::memory_order_acquire);
+    Held* next = ended_graphs.exchange(nullptr, std::memory_order_acquire);
     while (next != nullptr) {
         const std::unique_ptr<Held> held(next);
         next = held->next;

@@ -15,7 +15,7 @@ bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const Code
 
 /// Releases owners of foreign graphs that have been destroyed. The driver reports the destruction in a thread of its
 /// own, where nothing may be released. The caller must hold no lock.
-void release_given_back() noexcept;
+void release_owners_of_ended_graphs() noexcept;
 
 /// The number of owners in foreign graphs. Used by tests.
 std::size_t owners_in_foreign_graphs() noexcept;

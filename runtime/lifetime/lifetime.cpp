@@ -16,10 +16,10 @@
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 
 namespace bascule {
@@ -286,7 +286,7 @@ constexpr StreamObserver observer{
 bool keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory, const CodeRef* code,
                      StreamFacts facts) noexcept {
     if ((owners.empty() && code == nullptr) || Driver::lost_by_fork()) return true;
-    release_given_back();
+    release_owners_of_ended_graphs();
     if (NotedCapture::any() && keep_for_graph(stream, owners, code)) return true;
     if (keep_in_last_queue(memory, stream, owners)) [[likely]]
         return true;
@@ -313,7 +313,7 @@ void keep_until_all_done(const std::shared_ptr<const void>& code) {
 
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
     if (Driver::lost_by_fork()) return;
-    release_given_back();
+    release_owners_of_ended_graphs();
     try {
         OwnerQueue* const queue = find_queue(QueueKey::of(stream)).queue;
         if (queue == nullptr) return;
@@ -328,7 +328,7 @@ void release_finished(StreamRef stream, KeptMark mark) noexcept {
 
 void release_finished(Device device, KeptMark mark) noexcept {
     if (Driver::lost_by_fork()) return;
-    release_given_back();
+    release_owners_of_ended_graphs();
     for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
         {
             const std::lock_guard lock(queue->mutex);

@@ -48,13 +48,13 @@ class OwnersKept {
 
     /// Passes the owners on before the scope ends. Throws: WaitInterrupted.
     void keep_now(StreamFacts facts) {
-        if (!keep_until_done(stream_, hand_over(), *memory_, code_, facts)) [[unlikely]]
+        if (!keep_until_done(stream_, transfer(), *memory_, code_, facts)) [[unlikely]]
             fail_interrupted();
     }
     /// Releases the owners, because the host has waited for the operation.
-    void finished() noexcept { release(hand_over()); }
+    void finished() noexcept { release(transfer()); }
     /// Returns the owners to the caller, which takes them.
-    const Owners& hand_over() noexcept { return *std::exchange(owners_, nullptr); }
+    const Owners& transfer() noexcept { return *std::exchange(owners_, nullptr); }
 
   private:
     [[noreturn]] static void fail_interrupted();

@@ -126,7 +126,7 @@ void OwnerQueue::put_back(const Marker& marker) noexcept {
 }
 
 void OwnerQueue::drop(const Marker& marker) noexcept {
-    EventPool::of(key.stream.device()).give_back(marker.event);
+    EventPool::of(key.stream.device()).recycle(marker.event);
     const std::lock_guard lock(mutex);
     places_marked -= marker.places;
     --markers_in_hand;

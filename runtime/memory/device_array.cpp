@@ -24,9 +24,7 @@ ArrayView view_in_c_order(std::span<const std::int64_t> extents, DType dtype, St
     view.size = static_cast<std::uint64_t>(bytes) / dtype.itemsize;
     view.strides = c_strides(view.shape, dtype.itemsize);
     find_contiguity(view);
-    view.has_stream = true;
-    view.stream = stream.handle();
-    view.stream_source = StreamSource::own;
+    view.stream = {stream.handle(), -1, StreamSource::own};
     return view;
 }
 

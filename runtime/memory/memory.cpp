@@ -9,8 +9,8 @@
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/memory/staging.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>
 
 namespace bascule {
@@ -140,8 +140,8 @@ void DeviceBuffer::share() const noexcept {
     if (owned_ != nullptr) owned_->share();
 }
 
-void DeviceBuffer::settle() const {
-    if (owned_ != nullptr) owned_->settle();
+void DeviceBuffer::wait_for_allocation() const {
+    if (owned_ != nullptr) owned_->wait_for_allocation();
 }
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept : device_(other.device_) {
@@ -176,7 +176,7 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
         const Owner copy = stage(source, bytes, stream.device());
         const Owners of_copy(copy);
         const OwnersKept copy_kept(stream, of_copy);
-        Owners others = kept.hand_over();
+        Owners others = kept.transfer();
         others.operations = 0;  // one in all
         const OwnersKept others_kept(stream, others);
         return enqueue_copy(stream, destination, copy.object, bytes, producers);

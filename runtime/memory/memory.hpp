@@ -29,9 +29,9 @@ class DeviceBuffer {
     explicit DeviceBuffer(std::size_t bytes, Device device = Device::current(),
                           MemoryKind kind = MemoryKind::device);
     /// Device memory from the device's pool (<bascule/runtime/memory/pool_memory.hpp>), in the order of `stream`: use
-    /// it there, after an event of the stream, or call `settle` first. Without a pool, as above. A stream that Bascule
-    /// does not own must outlive the memory. If it may not (`stream_lives` is false), and for a thread's default
-    /// stream, all streams may use the memory at once, and work on it keeps the memory. Throws as above.
+    /// it there, after an event of the stream, or call `wait_for_allocation` first. Without a pool, as above. A stream
+    /// that Bascule does not own must outlive the memory. If it may not (`stream_lives` is false), and for a thread's
+    /// default stream, all streams may use the memory at once, and work on it keeps the memory. Throws as above.
     DeviceBuffer(std::size_t bytes, StreamRef stream, bool stream_lives = true);
     /// Device memory from another allocator. Destroying `owner` frees it.
     DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
@@ -52,7 +52,7 @@ class DeviceBuffer {
     /// Call this when other code gets the address: see OwnedMemory.
     void share() const noexcept;
     /// Call this before work that is not ordered with the stream: see OwnedMemory. Throws: CudaError.
-    void settle() const;
+    void wait_for_allocation() const;
     /// The host address. Null for device memory, and for 0 bytes.
     void* host() const noexcept { return host_; }
 

@@ -6,7 +6,7 @@
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/owned_memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {
 

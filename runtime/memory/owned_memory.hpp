@@ -35,7 +35,7 @@ class OwnedMemory {
     void share(StreamRef stream, std::shared_ptr<void> keeper);
     /// Call this before work that is not ordered with the memory's stream. Waits on the host for the allocation if
     /// necessary. Throws: CudaError, also during a capture.
-    virtual void settle() {}
+    virtual void wait_for_allocation() {}
     /// The stream in whose order the calling thread frees the memory. Null: freed at once.
     virtual const StreamRef* order() const noexcept { return nullptr; }
 

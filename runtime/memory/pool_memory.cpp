@@ -17,9 +17,9 @@
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -109,7 +109,7 @@ PoolMemory::~PoolMemory() {
     const StreamRef* const in_order = order();
     // Markers have shown that the memory is unused. The race detection has to be told.
     const EmulatedFunctions* const emulated = Driver::existing()->emulated_functions();
-    if (emulated != nullptr && (was_shared() || settled_)) emulated->unused(address_);
+    if (emulated != nullptr && (was_shared() || allocation_is_done_)) emulated->unused(address_);
     Driver::existing()->report(
         pool_.free(address_, bytes_, in_order == nullptr ? nullptr : in_order->native()), "freeing memory");
 }
@@ -119,14 +119,14 @@ const StreamRef* PoolMemory::order() const noexcept {
     return in_order_ || own_default ? &stream_ : nullptr;
 }
 
-void PoolMemory::settle() {
-    if (settled_.load(std::memory_order_acquire)) return;
+void PoolMemory::wait_for_allocation() {
+    if (allocation_is_done_.load(std::memory_order_acquire)) return;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream_.context());
     const EmulatedFunctions* const emulated = driver.emulated_functions();
     if (!was_waited_for(stream_, made_)) wait_for_allocation(driver);
     if (emulated != nullptr) emulated->allocated(address_);
-    settled_.store(true, std::memory_order_release);
+    allocation_is_done_.store(true, std::memory_order_release);
 }
 
 void PoolMemory::wait_for_allocation(const Driver& driver) const {

@@ -27,7 +27,7 @@ class PoolMemory final : public OwnedMemory {
     static std::shared_ptr<OwnedMemory> allocate(std::size_t bytes, StreamRef stream, bool stream_lives);
     ~PoolMemory() override;  // never throws
 
-    void settle() override;
+    void wait_for_allocation() override;
     const StreamRef* order() const noexcept override;
 
   private:
@@ -39,8 +39,8 @@ class PoolMemory final : public OwnedMemory {
     const std::shared_ptr<void> stream_owner_;  // null if Bascule does not own the stream
     const std::uint64_t thread_;                // the thread of handle 2
     const bool in_order_;
-    KeptMark made_ = 0;                      // work enqueued later has a greater mark
-    std::atomic<bool> settled_{!in_order_};  // all streams may use the memory
+    KeptMark made_ = 0;                                 // work enqueued later has a greater mark
+    std::atomic<bool> allocation_is_done_{!in_order_};  // all streams may use the memory
 };
 
 /// Returns the result of `allocate`. If memory has run out, calls it again after trimming the pool, and once

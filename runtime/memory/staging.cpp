@@ -101,7 +101,7 @@ void* take_buffer(Device device, std::size_t size) {
     return make_buffer(device, size);
 }
 
-void give_back_buffers(void* const* buffers, std::size_t count) noexcept {
+void recycle_buffers(void* const* buffers, std::size_t count) noexcept {
     Pool& known = pool();
     const std::lock_guard lock(known.mutex);
     for (std::size_t i = 0; i < count; ++i)
@@ -114,7 +114,7 @@ Owner stage(const void* source, std::size_t bytes, Device device) {
     const auto size = static_cast<std::size_t>(std::ranges::lower_bound(sizes, bytes) - sizes.begin());
     void* const buffer = take_buffer(device, size);
     std::memcpy(buffer, source, bytes);
-    return {buffer, &give_back_buffers, sizes[size] * weight};
+    return {buffer, &recycle_buffers, sizes[size] * weight};
 }
 
 }  // namespace bascule

@@ -35,7 +35,7 @@ CUevent_st* EventPool::take() {
     return event;
 }
 
-void EventPool::give_back(CUevent_st* event) noexcept {
+void EventPool::recycle(CUevent_st* event) noexcept {
     if (Driver::lost_by_fork()) return;  // a thread that does not exist here may hold the lock
     try {
         const std::lock_guard lock(mutex_);
@@ -57,7 +57,7 @@ thread_local constinit IdleEvent mine;
 struct ReturnAtEnd {
     ~ReturnAtEnd() {
         mine.state = IdleEvent::State::over;
-        if (mine.event != nullptr) EventPool::of(*mine.device).give_back(std::exchange(mine.event, nullptr));
+        if (mine.event != nullptr) EventPool::of(*mine.device).recycle(std::exchange(mine.event, nullptr));
     }
 };
 
@@ -76,7 +76,7 @@ PooledEvent::PooledEvent(Device device) : device_(device), idle_(mine) {
 PooledEvent::~PooledEvent() {
     if (idle_.state == IdleEvent::State::fresh) return_at_end();
     if (idle_.event != nullptr || idle_.state == IdleEvent::State::over) {
-        EventPool::of(device_).give_back(native_);
+        EventPool::of(device_).recycle(native_);
         return;
     }
     idle_.event = native_;

@@ -18,7 +18,7 @@ class EventPool {
     /// Returns an idle event or makes a new one. The caller has exclusive use of it. Throws: CudaError.
     CUevent_st* take();
     /// Returns an event to the pool. Allowed as soon as its waits are enqueued.
-    void give_back(CUevent_st* event) noexcept;
+    void recycle(CUevent_st* event) noexcept;
 
   private:
     explicit EventPool(Device device) noexcept : device_(device) {}

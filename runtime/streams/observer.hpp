@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
@@ -72,7 +73,15 @@ class ShownCall {
     ShownCall(ShownCall&&) = delete;
 
   private:
-    void begin(WaitingCall call, std::string name);
+    [[gnu::cold, gnu::noinline]] void begin(WaitingCall call, std::string name) {
+        for (const auto& slot : detail::stream_observers) {
+            const StreamObserver* observer = slot.load(std::memory_order_acquire);
+            if (observer == nullptr || observer->begin_call == nullptr) continue;
+            observer_ = observer;
+            begun_ = observer->begin_call(call, std::move(name));
+            return;
+        }
+    }
 
     const StreamObserver* observer_ = nullptr;
     void* begun_ = nullptr;

@@ -14,8 +14,9 @@ namespace {
 
 /// Throws: CudaError that names the producer.
 [[gnu::cold, gnu::noinline]] void fail(DriverResult result, const char* doing, const Producer& producer) {
-    Driver::get().check(result, fmt::format("{} {}, which argument {} names,", doing,
-                                            doubtful_name_of_stream(producer.stream), producer.argument + 1));
+    Driver::get().check(result,
+                        fmt::format("{} {}, which argument {} names,", doing,
+                                    doubtful_name_of_stream(producer.stream.handle), producer.argument + 1));
 }
 
 /// Records `event`, which belongs to the producer's context.
@@ -52,7 +53,7 @@ void make_wait(const Driver& driver, StreamRef theirs, EventRef fence, const Pro
     for (const Producer& producer : producers) {
         if (!needs_wait(producer, stream)) continue;
         const ShownCall call(WaitingCall::wait,
-                             [&] { return "wait for " + name_of_stream(producer.stream); });
+                             [&] { return "wait for " + name_of_stream(producer.stream.handle); });
         wait_for(Driver::get(), stream, producer);
         tell_observers<&StreamObserver::stream_waits>(stream, stream_of(producer, stream));
     }
@@ -79,16 +80,16 @@ void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {
 
 void order_producers_after(StreamRef stream, std::span<const Producer> producers) {
     const auto foreign = [&](const Producer& producer) { return needs_wait(producer, stream); };
-    auto next = std::find_if(producers.begin(), producers.end(), foreign);
+    auto next = std::ranges::find_if(producers, foreign);
     if (next == producers.end()) return;
     const Driver& driver = Driver::get();
     try {
         const PooledEvent event(stream.device());
         driver.check(driver.api().cuEventRecord(event.ref().native(), stream.native()), stream.native(),
                      "marking the end of the launch");
-        for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
+        for (; next != producers.end(); next = std::ranges::find_if(next + 1, producers.end(), foreign)) {
             if (same_device(*next, stream)) [[likely]] {
-                make_wait(driver, StreamRef(next->stream, stream.device()), event.ref(), *next);
+                make_wait(driver, StreamRef(next->stream.handle, stream.device()), event.ref(), *next);
             } else {
                 const StreamRef theirs = stream_of(*next, stream);
                 const ContextGuard context(theirs.context());

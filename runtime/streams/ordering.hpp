@@ -34,25 +34,26 @@ inline StreamRef choose_stream(const std::optional<StreamRef>& given, const std:
 
 /// Whether the producer's stream belongs to the device of `stream`.
 inline bool same_device(const Producer& producer, StreamRef stream) noexcept {
-    return producer.device < 0 || producer.device == stream.device().ordinal();
+    return producer.stream.device < 0 || producer.stream.device == stream.device().ordinal();
 }
 
 /// True if an operation on `stream` must wait for this producer, and the producer for it: if it is another
 /// stream.
 inline bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
-    return !same_device(producer, stream) || StreamRef(producer.stream, stream.device()) != stream;
+    return !same_device(producer, stream) || StreamRef(producer.stream.handle, stream.device()) != stream;
 }
 
 /// The producer's stream, on its own device.
 inline StreamRef stream_of(const Producer& producer, StreamRef stream) {
-    return {producer.stream, same_device(producer, stream) ? stream.device() : Device(producer.device)};
+    return {producer.stream.handle,
+            same_device(producer, stream) ? stream.device() : Device(producer.stream.device)};
 }
 
 /// The producers of one or two arrays, without duplicates.
 class ProducerPair {
   public:
     void add(const Producer& producer) noexcept {
-        if (count_ == 0 || !all_[0].same_stream(producer)) all_[count_++] = producer;
+        if (count_ == 0 || !all_[0].stream.same_stream(producer.stream)) all_[count_++] = producer;
     }
     std::span<const Producer> get() const noexcept { return {all_, count_}; }
 

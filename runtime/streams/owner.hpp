@@ -58,7 +58,7 @@ inline void release(const Owners& owners) noexcept {
     if (owners.count != 0) owners.release(owners.objects, owners.count);
 }
 
-/// The owners of a captured operation. The graph also owns the borrowed ones after `taken`. The caller must hold no
+/// The owners of a captured operation. The graph also owns the borrowed ones after `transferred`. The caller must hold no
 /// lock when this is destroyed.
 class OwnersForGraph {
   public:
@@ -72,7 +72,7 @@ class OwnersForGraph {
         if (borrowed_ != 0) all_.release(all_.objects + all_.count - borrowed_, borrowed_);
     }
     const Owners& get() const noexcept { return all_; }
-    void taken() noexcept { borrowed_ = 0; }
+    void transferred() noexcept { borrowed_ = 0; }
 
   private:
     Owners all_;

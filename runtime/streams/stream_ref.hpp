@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include <bascule/interface/arrays/producer_stream.hpp>
 #include <bascule/runtime/driver/device.hpp>
 
 struct CUevent_st;
@@ -64,6 +65,12 @@ class StreamRef {
     std::uint64_t handle_;
     Device device_;
 };
+
+/// `stream` as the stream of an array that is used on `home`.
+inline ProducerStream producer_stream(StreamRef stream, Device home,
+                                      StreamSource source = StreamSource::interface) noexcept {
+    return {stream.handle(), stream.device() == home ? -1 : stream.device().ordinal(), source};
+}
 
 /// An event owned elsewhere. A small value. Any thread may use it: its functions make the device's context current.
 class EventRef {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <future>
@@ -19,8 +18,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds between_questions{100};
 
-std::atomic<const WaitWatch*> the_watch{nullptr};
-
 /// One wait: its start, and the time of the next check for an interruption.
 class WatchedWait {
   public:
@@ -29,7 +26,7 @@ class WatchedWait {
     /// Throws: WaitInterrupted.
     void ask() {
         if (Clock::now() < next_question_) return;
-        if (the_watch.load()->is_interrupted()) throw_wait_interrupted(what_);
+        if (services().wait_watch.is_interrupted()) throw_wait_interrupted(what_);
         next_question_ = Clock::now() + between_questions;
     }
 
@@ -105,11 +102,9 @@ class Helper {
 
 }  // namespace
 
-void set_wait_watch(const WaitWatch& watch) noexcept { the_watch = &watch; }
-
 bool waits_are_watched() noexcept {
-    const WaitWatch* watch = the_watch.load(std::memory_order_acquire);
-    return watch != nullptr && watch->watches_this_thread();
+    const auto watches_this_thread = services().wait_watch.watches_this_thread;
+    return watches_this_thread != nullptr && watches_this_thread();
 }
 
 void throw_wait_interrupted(const char* what) {

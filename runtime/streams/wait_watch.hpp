@@ -5,20 +5,9 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/services.hpp>
 
 namespace bascule {
-
-/// Lets waits for a GPU be interrupted. The emulated device has its own way (BasculeEmulatedInterrupt). The Python bindings
-/// set one, because Python runs signal handlers only in its main thread, and not while that is inside the driver.
-struct WaitWatch {
-    /// Whether the calling thread's waits can be interrupted.
-    bool (*watches_this_thread)() noexcept;
-    /// Called in the waiting thread about every 100 ms, with no lock held. True ends the wait.
-    bool (*is_interrupted)() noexcept;
-};
-
-/// Sets how all threads wait from now on. `watch` must have static storage.
-void set_wait_watch(const WaitWatch& watch) noexcept;
 
 /// Whether the calling thread's waits can be interrupted.
 bool waits_are_watched() noexcept;

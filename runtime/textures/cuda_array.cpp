@@ -162,9 +162,7 @@ struct CudaArray::State {
         view.size =
             extents.width * extents.rows() * extents.slices() * static_cast<std::uint64_t>(how.channels);
         view.c_contiguous = true;
-        view.has_stream = true;
-        view.stream = on.handle();
-        view.stream_source = StreamSource::own;
+        view.stream = {on.handle(), -1, StreamSource::own};
         const Driver& driver = Driver::get();
         const ContextGuard context(on.device().context());
         driver.check(

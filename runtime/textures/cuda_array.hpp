@@ -15,8 +15,6 @@ struct CUarray_st;
 
 namespace bascule {
 
-struct Producer;
-
 struct CudaArrayOptions {
     int channels = 1;      ///< 2 or 4: the last axis of the shape
     bool layered = false;  ///< the first axis counts layers, across which textures do not filter

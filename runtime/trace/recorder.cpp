@@ -11,7 +11,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/device_times.hpp>
 #include <bascule/runtime/trace/recorder.hpp>

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>

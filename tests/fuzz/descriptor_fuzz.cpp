@@ -40,8 +40,7 @@ bascule::RawInterface descriptor(Bytes& bytes, const std::string& typestr) {
     raw.pointer_is_none = bytes.below(16) == 15;
     raw.readonly = bytes.flag();
     raw.has_strides = bytes.flag();
-    raw.has_stream = bytes.flag();
-    raw.stream = bytes.take<std::uint8_t>();
+    if (bytes.flag()) raw.stream = bytes.take<std::uint8_t>();
     const int dimensions =
         static_cast<int>(bytes.flag() ? bytes.below(bascule::max_dimensions + 1) : bytes.below(4));
     for (int d = 0; d < dimensions; ++d) raw.shape.push_back(bytes.extent());

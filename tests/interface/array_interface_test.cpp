@@ -129,7 +129,7 @@ TEST_CASE("strides of axes that are never stepped along are never added") {
 
 TEST_CASE("stream 0 is ambiguous, and the error tells what it could have meant") {
     RawInterface raw = raw_array("<f4", {8});
-    raw.has_stream = true;
+    raw.stream = 0;
     check_invalid(raw, {"'stream'", "0", "None", "1 (legacy default)", "2 (per-thread default)"});
     raw.shape = dimensions({0});
     check_invalid(raw, {"'stream'"});

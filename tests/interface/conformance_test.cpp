@@ -63,10 +63,7 @@ Change with_layout(std::initializer_list<std::int64_t> shape, std::initializer_l
 }
 
 Change with_stream(std::uint64_t stream) {
-    return [=](RawInterface& raw) {
-        raw.stream = stream;
-        raw.has_stream = true;
-    };
+    return [=](RawInterface& raw) { raw.stream = stream; };
 }
 
 Change with_nothing_at(std::initializer_list<std::int64_t> shape) {

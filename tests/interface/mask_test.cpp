@@ -96,8 +96,7 @@ TEST_CASE("what is done to an array is done to its mask") {
 TEST_CASE("a mask's stream is a producer beside its array's") {
     const Signature declared = signature({masked_parameter(1)});
     const auto with = [](ArrayView array, std::optional<std::uint64_t> stream) {
-        array.has_stream = stream.has_value();
-        array.stream = stream.value_or(0);
+        array.stream.handle = stream.value_or(0);
         return array;
     };
     const ArrayView values = array("<f4", {8});
@@ -106,7 +105,7 @@ TEST_CASE("a mask's stream is a producer beside its array's") {
         ArgumentPack pack(declared);
         pack.set(0, masked(with(values, first), with(mask, second)));
         std::vector<std::uint64_t> streams;
-        for (const Producer& producer : pack.producers()) streams.push_back(producer.stream);
+        for (const Producer& producer : pack.producers()) streams.push_back(producer.stream.handle);
         return std::pair(streams, pack.common_stream());
     };
     using Streams = std::vector<std::uint64_t>;

@@ -16,9 +16,9 @@ TEST_CASE("equal streams are named once, in the order of the arguments") {
     pack.set(1, with_stream(1));
     pack.set(2, with_stream(7));
     REQUIRE(pack.producers().size() == 2);
-    CHECK(pack.producers()[0].stream == 7);
+    CHECK(pack.producers()[0].stream.handle == 7);
     CHECK(pack.producers()[0].argument == 0);
-    CHECK(pack.producers()[1].stream == 1);
+    CHECK(pack.producers()[1].stream.handle == 1);
     CHECK(pack.producers()[1].argument == 1);
 }
 
@@ -62,11 +62,11 @@ TEST_CASE("scalars and null pointers have no say in the common stream") {
 TEST_CASE("more producers than arguments are kept") {
     const Signature declared = three_pointers();
     ArgumentPack pack(declared);
-    for (std::uint64_t stream = 1; stream <= 100; ++stream) pack.add_producer(stream, 0);
-    pack.add_producer(50, 2);
+    for (std::uint64_t stream = 1; stream <= 100; ++stream) pack.add_producer({stream}, 0);
+    pack.add_producer({50}, 2);
     REQUIRE(pack.producers().size() == 100);
     for (std::uint64_t stream = 1; stream <= 100; ++stream)
-        CHECK(pack.producers()[stream - 1].stream == stream);
+        CHECK(pack.producers()[stream - 1].stream.handle == stream);
 }
 
 }  // namespace

@@ -84,7 +84,6 @@ inline ArrayView strided(std::string_view typestr, std::initializer_list<std::in
 
 inline ArrayView with_stream(std::uint64_t stream) {
     RawInterface raw = raw_array("<f4", {8});
-    raw.has_stream = true;
     raw.stream = stream;
     return validate(raw);
 }

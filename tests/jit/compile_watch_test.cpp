@@ -20,19 +20,20 @@ std::atomic<int> endings{0};
 std::string asked_about;
 std::latch* counted_down_when_asked = nullptr;
 
-constexpr CompileWatch watch{[]() noexcept { return watched; },
-                             [](const std::string& what, std::chrono::milliseconds) noexcept {
-                                 asked_about = what;
-                                 if (auto* latch = std::exchange(counted_down_when_asked, nullptr))
-                                     latch->count_down();
-                                 return interrupts.load();
-                             },
-                             []() noexcept { ++endings; }};
+constexpr JitServices services{
+    .compile_watch = {[]() noexcept { return watched; },
+                      [](const std::string& what, std::chrono::milliseconds) noexcept {
+                          asked_about = what;
+                          if (auto* latch = std::exchange(counted_down_when_asked, nullptr))
+                              latch->count_down();
+                          return interrupts.load();
+                      },
+                      []() noexcept { ++endings; }}};
 
 /// Watches the calling thread during its lifetime.
 struct Watched {
     Watched() {
-        set_compile_watch(watch);
+        install(services);
         watched = true;
     }
     ~Watched() { watched = interrupts = false; }

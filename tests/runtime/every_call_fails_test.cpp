@@ -53,12 +53,10 @@ struct Scene {
     ArrayView destination() const { return named(z, q); }
     ArrayView named(const DeviceBuffer& buffer, const Stream& stream) const {
         ArrayView view = floats(buffer, stream.ref().handle());
-        if (!(stream.ref().device() == device)) view.device = stream.ref().device().ordinal();
+        if (!(stream.ref().device() == device)) view.stream.device = stream.ref().device().ordinal();
         return view;
     }
-    std::vector<Producer> source_producer() const {
-        return {{p.ref().handle(), 0, home == device ? -1 : home.ordinal()}};
-    }
+    std::vector<Producer> source_producer() const { return {{producer_stream(p, device)}}; }
 
     /// Work of other libraries on their own streams.
     static void set(const Stream& stream, const DeviceBuffer& buffer, float value) {
@@ -147,14 +145,14 @@ const std::vector<Operation>& operations() {
         {"a copy from the host",
          [](Scene& s, const Owners& owners) {
              const std::vector<float> nines(count, nine);
-             const std::vector<Producer> producers = {{s.q.ref().handle(), 0}};
+             const std::vector<Producer> producers = {{{s.q.ref().handle()}}};
              copy_to_device(s.c, s.z.address(), nines.data(), s.z.bytes(), producers, owners);
          },
          &what_z_is, [](std::size_t, float) { return nine; }},
         {"a copy from pinned memory",
          [](Scene& s, const Owners& owners) {
              std::fill_n(static_cast<float*>(s.pinned.host()), count, nine);
-             const std::vector<Producer> producers = {{s.q.ref().handle(), 0}};
+             const std::vector<Producer> producers = {{{s.q.ref().handle()}}};
              copy_to_device(s.c, s.z.address(), s.pinned.host(), s.z.bytes(), producers, owners);
          },
          &what_z_is, [](std::size_t, float) { return nine; }},

@@ -4,8 +4,8 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "support.hpp"
 

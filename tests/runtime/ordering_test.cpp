@@ -34,9 +34,9 @@ TEST_CASE("a warmed launch makes two operations a foreign stream, one more, and 
 TEST_CASE("rule 12: a stream of another device is waited for even if its handle is the launch stream's") {
     const Device device(0);
     const StreamRef legacy = StreamRef::legacy_default(device);
-    CHECK_FALSE(needs_wait({1, 0}, legacy));
-    CHECK_FALSE(needs_wait({0, 0}, legacy));
-    CHECK_FALSE(needs_wait({1, 0, 0}, legacy));
-    CHECK(needs_wait({1, 0, 1}, legacy));
-    CHECK(needs_wait({2, 0}, legacy));
+    CHECK_FALSE(needs_wait({{1}}, legacy));
+    CHECK_FALSE(needs_wait({{0}}, legacy));
+    CHECK_FALSE(needs_wait({{1, 0}}, legacy));
+    CHECK(needs_wait({{1, 1}}, legacy));
+    CHECK(needs_wait({{2}}, legacy));
 }

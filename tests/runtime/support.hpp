@@ -55,8 +55,7 @@ inline ArrayView floats(const DeviceBuffer& buffer, std::uint64_t stream = 0) {
     raw.shape.push_back(static_cast<std::int64_t>(buffer.bytes() / sizeof(float)));
     raw.typestr = "<f4";
     raw.pointer = buffer.address();
-    raw.has_stream = stream != 0;
-    raw.stream = stream;
+    if (stream != 0) raw.stream = stream;
     return validate(raw);
 }
 

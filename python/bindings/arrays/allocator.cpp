@@ -1,5 +1,7 @@
 // `bascule.set_allocator`: device memory from RMM, CuPy's pool, cuda.core, or functions of the user. One function per
 // kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's DeviceMemoryResource, CuPy's MemoryPool.
+#include "arrays/allocator.hpp"
+
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -11,7 +13,6 @@
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
-#include "arrays/array_creation.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/producer_streams.hpp"
@@ -31,28 +32,28 @@ namespace {
 /// The call that frees an allocation, and the objects that must live until then. Any thread may destroy it.
 class Allocation {
   public:
-    Allocation(py::object give_back, py::tuple arguments, py::tuple kept)
-        : give_back_(give_back.release().ptr()),
+    Allocation(py::object deallocate, py::tuple arguments, py::tuple kept)
+        : deallocate_(deallocate.release().ptr()),
           arguments_(arguments.release().ptr()),
           kept_(kept.release().ptr()) {}
     Allocation(const Allocation&) = delete;
     Allocation& operator=(const Allocation&) = delete;
     ~Allocation() {
-        const GilTaken taken;
-        if (!taken.held()) return;
+        const GilAcquired gil;
+        if (!gil.held()) return;
         const py::error_scope pending;  // this may run while an exception is being propagated
-        if (give_back_ != Py_None) {
-            PyObject* result = PyObject_CallObject(give_back_, arguments_);
-            if (result == nullptr) PyErr_WriteUnraisable(give_back_);
+        if (deallocate_ != Py_None) {
+            PyObject* result = PyObject_CallObject(deallocate_, arguments_);
+            if (result == nullptr) PyErr_WriteUnraisable(deallocate_);
             Py_XDECREF(result);
         }
-        Py_DECREF(give_back_);
+        Py_DECREF(deallocate_);
         Py_DECREF(arguments_);
         Py_DECREF(kept_);
     }
 
   private:
-    PyObject* give_back_;  // None: releasing the arguments frees it
+    PyObject* deallocate_;  // None: releasing the arguments frees it
     PyObject* arguments_;
     PyObject* kept_;
 };
@@ -60,7 +61,7 @@ class Allocation {
 /// An address and the call that frees it.
 struct Given {
     std::uint64_t address = 0;
-    py::object give_back;
+    py::object deallocate;
     py::tuple arguments;
 };
 
@@ -316,7 +317,7 @@ std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, 
         return used.source(used.allocator, bytes, stream);
     }();
     // The allocator and the stream live until the memory is freed.
-    auto owner = std::make_shared<Allocation>(std::move(given.give_back), std::move(given.arguments),
+    auto owner = std::make_shared<Allocation>(std::move(given.deallocate), std::move(given.arguments),
                                               py::make_tuple(used.allocator, stream));
     return std::make_shared<DeviceBuffer>(given.address, bytes, device, std::move(owner));
 }

@@ -7,6 +7,7 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
+#include "arrays/allocator.hpp"
 #include "arrays/array_import.hpp"
 #include "arrays/mask.hpp"
 #include "context/call_site.hpp"
@@ -119,8 +120,8 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     py::object host = numpy().attr("asarray")(object);
     ArrayView view = host_view(host);
     if (!view.contiguous()) {
-        if (own != nullptr && own->view.has_stream) {
-            without_gil([&] { StreamRef(own->view.stream, own->device).synchronize(); });
+        if (own != nullptr && own->view.stream) {
+            without_gil([&] { own->bound_stream().synchronize(); });
         }
         without_gil(
             [&] { wait_for_managed_memory(device); });  // the host copies, perhaps from managed memory
@@ -128,16 +129,15 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
         view = host_view(host);
     }
     ArrayObject array = allocate(ArrayPlan::like(view, !view.c_contiguous), device, stream);
-    const StreamRef target(array.view.stream, array.device);
+    const StreamRef target = array.bound_stream();
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;
     owners.keep(host.ptr(), bytes);  // pinned memory is read asynchronously
     ProducerPair producers;
-    if (own != nullptr && own->view.has_stream)
-        producers.add({own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()});
+    if (own != nullptr && own->view.stream) producers.add({producer_stream(own->bound_stream(), device)});
     without_gil([&] {
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
-                       producers.get(), owners.hand_over());
+                       producers.get(), owners.transfer());
         if (array.buffer == nullptr || array.buffer->order() != DeviceBuffer::no_order) return;
         using Kept = std::shared_ptr<DeviceBuffer>;
         const Owner memory{new Kept(array.buffer), &delete_owners<Kept>, bytes};

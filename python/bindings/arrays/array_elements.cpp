@@ -34,11 +34,11 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     OwnerList owners;
     const ArrayView& to = held(destination).view;
     ArrayView from = held(source).view;
-    if (!(held(source).device == stream.device())) from.device = held(source).device.ordinal();
+    if (!(held(source).device == stream.device())) from.stream.device = held(source).device.ordinal();
     keep_array(owners, destination.ptr(), held(destination));
     if (!source.is(destination)) keep_array(owners, source.ptr(), held(source));
     const GilReleased released;
-    operation(stream, to, from, owners.hand_over());
+    operation(stream, to, from, owners.transfer());
 }
 
 [[noreturn]] void fail_conversion(const ArrayView& from, const py::object& dtype) {
@@ -126,7 +126,7 @@ py::object broadcast(const py::object& source, const Dimensions& shape) {
 
 /// The stream for work on the array's own device.
 py::object home_stream(const ArrayObject& array) {
-    if (array.view.has_stream) return array.stream;
+    if (array.view.stream) return array.stream;
     return py::cast(StreamObject{nullptr, StreamRef::device_default(array.device), py::none()});
 }
 

@@ -47,15 +47,15 @@ py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
     share_with_libraries(array);
     // The consumer will not know the stream that orders the memory.
-    if (version < 3 || !view.has_stream || !names_stream) settle(array);
+    if (version < 3 || !view.stream || !names_stream) wait_for_allocation(array);
     py::dict fields = interface_of(view);
     fields[py::handle(names().version)] = version;
     // Versions 0 and 1 do not define when strides may be omitted.
     if (version < 2) fields[py::handle(names().strides)] = to_tuple(view.strides);
     if (version >= 3) {
-        if (view.has_stream && names_stream) give_out_handle({view.stream, array.device});
+        if (view.stream && names_stream) give_out_handle(array.bound_stream());
         fields[py::handle(names().stream)] =
-            view.has_stream && names_stream ? py::object(py::int_(view.stream)) : py::object(py::none());
+            view.stream && names_stream ? py::object(py::int_(view.stream.handle)) : py::object(py::none());
     }
     if (array.mask) fields[py::handle(names().mask)] = array.mask;
     return fields;

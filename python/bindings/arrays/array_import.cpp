@@ -39,8 +39,7 @@ ArrayObject wrap(DescribedArray described, py::object owner, bool sync, PyObject
                      to_typestr(array.view.dtype));
     }
     if (!sync || !interface_sync()) {
-        array.view.has_stream = false;
-        array.view.stream = 0;
+        array.view.stream = ignored_stream;
         import_mask(array, described.mask, producer, sync);
         return array;
     }
@@ -51,11 +50,11 @@ ArrayObject wrap(DescribedArray described, py::object owner, bool sync, PyObject
             kept = py::make_tuple(array.owner, also);
         }
     }
-    if (array.view.has_stream) {
+    if (array.view.stream) {
         const bool own = producer != nullptr && as_array(producer) != nullptr;
-        if (array.view.stream <= 2 && array.view.stream_source == StreamSource::interface && !own)
+        if (array.view.stream.handle <= 2 && array.view.stream.source == StreamSource::interface && !own)
             without_gil([] { require_primary_defaults(); });
-        bind_stream(array, py::cast(StreamObject{nullptr, StreamRef(array.view.stream, device), kept}));
+        bind_stream(array, py::cast(StreamObject{nullptr, array.bound_stream(), kept}));
     } else {
         bind_stream(array, stream_to_bind(py::none(), device));
     }
@@ -97,7 +96,7 @@ ArrayObject as_cuda_array(const py::object& object, bool sync) {
                "the device with bascule.to_device(array).",
                Py_TYPE(object.ptr())->tp_name, why.empty() ? "" : fmt::format(" (which says: {})", why));
     }
-    if (const ArrayObject* const own = sync ? nullptr : as_array(object.ptr())) settle(*own);
+    if (const ArrayObject* const own = sync ? nullptr : as_array(object.ptr())) wait_for_allocation(*own);
     return wrap(*std::move(described), object, sync, object.ptr());
 }
 

@@ -40,9 +40,8 @@ py::object stream_to_bind(const py::object& stream, Device device) {
 }
 
 void bind_stream(ArrayObject& array, py::object stream) {
-    array.view.has_stream = true;
-    array.view.stream_source = StreamSource::own;
-    array.view.stream = stream.cast<StreamObject&>().ref.handle();
+    array.view.stream.handle = stream.cast<StreamObject&>().ref.handle();
+    array.view.stream.source = StreamSource::own;
     array.stream = std::move(stream);
 }
 
@@ -55,9 +54,9 @@ py::object stream_object_for(const ArrayObject& array, const py::object& given, 
     std::optional<StreamRef> current;
     if (!stream && anything_entered()) current = current_stream(array.device);
     std::optional<std::uint64_t> common;
-    const bool agree = other == nullptr || (other->view.has_stream && other->device == array.device &&
-                                            other->view.stream == array.view.stream);
-    if (array.view.has_stream && agree) common = array.view.stream;
+    const bool agree =
+        other == nullptr || (other->view.stream && other->bound_stream() == array.bound_stream());
+    if (array.view.stream && agree) common = array.view.stream.handle;
     switch (how_chosen(stream, current, common)) {
         case StreamChoice::given:
         case StreamChoice::current:
@@ -74,8 +73,8 @@ StreamRef stream_for(const ArrayObject& array, const py::object& given, const Ar
     return stream_object_for(array, given, other).cast<StreamObject&>().ref;
 }
 
-void settle(const ArrayObject& array) {
-    if (array.buffer != nullptr) without_gil([&] { array.buffer->settle(); });
+void wait_for_allocation(const ArrayObject& array) {
+    if (array.buffer != nullptr) without_gil([&] { array.buffer->wait_for_allocation(); });
 }
 
 void share_with_libraries(const ArrayObject& array) {

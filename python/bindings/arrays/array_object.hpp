@@ -74,8 +74,8 @@ class LentTensor {
     mutable std::atomic<const Made*> made_{nullptr};
 };
 
-/// The value of a bascule.DeviceArray. `view.stream` is the bound stream; `view.has_stream` is false only for
-/// sync=False views.
+/// The value of a bascule.DeviceArray. `view.stream` is the bound stream; only sync=False views
+/// have none.
 struct ArrayObject {
     ArrayView view;
     Device device;
@@ -85,6 +85,9 @@ struct ArrayObject {
     pybind11::object mask{};   ///< the object of view.mask: a DeviceArray or a BitMask, kept alive; or null
     LentTensor lent{};         ///< borrowed by C code
     RememberedTraits plain{};  ///< not_plain also if it names no stream of its device
+
+    /// The stream that the array is bound to, if `view.stream`.
+    StreamRef bound_stream() const noexcept { return {view.stream.handle, device}; }
 
     void visit_references(ReferenceVisitor& each) {
         each(owner);
@@ -105,7 +108,7 @@ inline const ArrayObject* as_array(PyObject* object) noexcept {
 /// Keeps an array for an operation that is ordered with the array's stream. If the memory is freed in the order of that
 /// stream, it needs no owner after the call.
 [[gnu::always_inline]] inline void keep_array(OwnerList& owners, PyObject* object, const ArrayObject& array) {
-    if (array.buffer != nullptr && array.view.has_stream && array.buffer->order() == array.view.stream) {
+    if (array.buffer != nullptr && array.view.stream && array.buffer->order() == array.view.stream.handle) {
         owners.keep_during_call(object);
     } else {
         owners.keep(object, array.view);
@@ -113,8 +116,8 @@ inline const ArrayObject* as_array(PyObject* object) noexcept {
 }
 
 /// Call this before the array is used without the order of its stream. The host waits without the GIL if necessary: see
-/// OwnedMemory::settle. Throws: CudaError.
-void settle(const ArrayObject& array);
+/// OwnedMemory::wait_for_allocation. Throws: CudaError.
+void wait_for_allocation(const ArrayObject& array);
 
 /// Call this when other libraries get the array's address. They may use it on their current streams of this thread, and
 /// on blocking streams, until the array is destroyed.

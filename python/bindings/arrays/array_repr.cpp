@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/indexing.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "arrays/array_object.hpp"
 #include "arrays/array_transfer.hpp"

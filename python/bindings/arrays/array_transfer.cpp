@@ -4,7 +4,7 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/memory/memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "arrays/array_creation.hpp"
 #include "arrays/array_elements.hpp"
@@ -52,8 +52,8 @@ py::object checked_out(const py::object& out, const ArrayView& view) {
 ProducerPair producers_of(const ArrayObject& array, const py::object& host) {
     ProducerPair producers;
     for (const ArrayObject* each : {&array, as_array(host.ptr())}) {
-        if (each == nullptr || !each->view.has_stream) continue;
-        producers.add({each->view.stream, 0, each->device == array.device ? -1 : each->device.ordinal()});
+        if (each == nullptr || !each->view.stream) continue;
+        producers.add({producer_stream(each->bound_stream(), array.device)});
     }
     return producers;
 }
@@ -70,7 +70,7 @@ bool copy_bytes(const py::object& array, const py::object& host, const py::objec
     owners.keep(host.ptr(), 0);
     const GilReleased released;
     return bascule::copy_to_host(stream, destination, view.pointer, view.size * view.dtype.itemsize,
-                                 producers.get(), owners.hand_over());
+                                 producers.get(), owners.transfer());
 }
 
 void wait(StreamRef stream) {
@@ -81,9 +81,8 @@ void wait(StreamRef stream) {
 /// stream.
 void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
     const ArrayObject* own = as_array(values.ptr());
-    if (own == nullptr || !own->view.has_stream) return;
-    if (!(keeps_fortran(target) ? own->view.f_contiguous : own->view.c_contiguous))
-        wait(StreamRef(own->view.stream, own->device));
+    if (own == nullptr || !own->view.stream) return;
+    if (!(keeps_fortran(target) ? own->view.f_contiguous : own->view.c_contiguous)) wait(own->bound_stream());
 }
 
 /// Converts values to a host array of exactly this shape and dtype, with the memory order of the device array.
@@ -130,7 +129,7 @@ void copy_bytes_from(const py::object& array, const py::object& host, const py::
     owners.keep(host.ptr(), 0);  // pinned memory is read asynchronously
     const GilReleased released;
     copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers.get(),
-                   owners.hand_over());
+                   owners.transfer());
 }
 
 /// Copies the values to the host, without the mask.

@@ -64,7 +64,7 @@ ArrayView read_view(PyObject* mask, Home& home) {
                      "be true or false. Fill the mask's own invalid elements first.");
     }
     find_home(described->view, home);
-    if (!interface_sync()) described->view.has_stream = false;
+    if (!interface_sync()) described->view.stream = ignored_stream;
     return described->view;
 }
 
@@ -90,7 +90,8 @@ py::dict exported_bits(const BitMask& mask) {
     fields["data"] = py::make_tuple(mask.view.empty() ? 0 : mask.view.pointer, mask.view.readonly);
     fields["version"] = 3;
     fields["strides"] = py::none();
-    fields["stream"] = mask.view.has_stream ? py::object(py::int_(mask.view.stream)) : py::object(py::none());
+    fields["stream"] =
+        mask.view.stream ? py::object(py::int_(mask.view.stream.handle)) : py::object(py::none());
     return fields;
 }
 
@@ -133,10 +134,10 @@ std::shared_ptr<const MaskView> read_mask(PyObject* mask, PyObject* producer, co
 }
 
 void set_stream_device(ArrayView& view, Device device) {
-    view.device = device.ordinal();
+    view.stream.device = device.ordinal();
     if (view.mask == nullptr) return;
     MaskView mask = *view.mask;
-    mask.array.device = device.ordinal();
+    mask.array.stream.device = device.ordinal();
     view.mask = std::make_shared<const MaskView>(std::move(mask));
 }
 
@@ -147,12 +148,10 @@ void import_mask(ArrayObject& array, const py::object& mask, PyObject* producer,
     ArrayView view = read->array;
     py::object stream = py::none();
     if (!sync) {
-        view.has_stream = false;
-        view.stream = 0;
-    } else if (view.has_stream) {
-        stream = py::cast(StreamObject{nullptr, StreamRef(view.stream, array.device), mask});
+        view.stream = ignored_stream;
+    } else if (view.stream) {
+        stream = py::cast(StreamObject{nullptr, StreamRef(view.stream.handle, array.device), mask});
     } else {
-        view.has_stream = array.view.has_stream;
         view.stream = array.view.stream;
         stream = array.stream;
     }

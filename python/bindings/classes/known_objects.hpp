@@ -19,12 +19,12 @@ class KnownObjects {
     KnownObjects() = default;
     KnownObjects(KnownObjects&&) = delete;
 
-    /// Returns a new reference to the object in the slot of `hash`; null if the slot is empty or its object does not fit.
-    template <class Fits>
-    [[gnu::always_inline]] PyObject* find(std::uint64_t hash, const Fits& fits) const noexcept {
+    /// Returns a new reference to the object in the slot of `hash`; null if there is none that matches.
+    template <class Matches>
+    [[gnu::always_inline]] PyObject* find(std::uint64_t hash, const Matches& matches) const noexcept {
         const std::lock_guard lock(mutex_);
         PyObject* const known = objects_[slot_of(hash)].ptr();
-        return known != nullptr && fits(known) ? Py_NewRef(known) : nullptr;
+        return known != nullptr && matches(known) ? Py_NewRef(known) : nullptr;
     }
     /// Stores an object. First calls `replaces` with the former one, if any. Needs the GIL, as does the destructor.
     template <class Replaces>
@@ -34,13 +34,13 @@ class KnownObjects {
         if (slot) replaces(slot.ptr());
         std::swap(slot, object);  // the former object is released after the lock
     }
-    /// Removes the objects for which `fits` is true.
-    template <class Fits>
-    void remove(const Fits& fits) noexcept {
+    /// Removes the objects for which `matches` is true.
+    template <class Matches>
+    void remove(const Matches& matches) noexcept {
         std::array<pybind11::object, 16> removed;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < removed.size(); ++i) {
-            if (objects_[i] && fits(objects_[i].ptr())) std::swap(objects_[i], removed[i]);
+            if (objects_[i] && matches(objects_[i].ptr())) std::swap(objects_[i], removed[i]);
         }
     }
     /// The objects are not cleared: other objects clear all cycles through them.

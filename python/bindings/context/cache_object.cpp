@@ -4,7 +4,6 @@
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/lookup/disk_cache.hpp>
-#include <bascule/jit/process/log.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 
 #include "parts.hpp"
@@ -21,50 +20,10 @@ namespace {
 /// Called by the thread that compiles, without the GIL. The cache must not make a compilation fail: if a filter turns
 /// the warning into an exception, it is reported as unraisable.
 void warn_of_cache(const std::string& text) {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     call_unraisable("bascule.cache", [&] { warn("CacheWarning", text); });
 }
-
-constexpr int level_number(LogLevel level) noexcept { return level == LogLevel::debug ? 10 : 20; }
-
-/// Null unless the program has imported `logging`. No logger is configured before, and importing it only for this is
-/// unnecessary.
-py::object logger_of(const char* name) {
-    const auto logging = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("logging").ptr()));
-    if (!logging) {
-        PyErr_Clear();
-        return {};
-    }
-    return logging.attr("getLogger")(name);
-}
-
-/// Calls `use` with the logger, from a thread that compiles. Exceptions of handlers are reported as unraisable.
-template <class Use>
-void with_logger(const char* name, const Use& use) noexcept {
-    const GilTaken taken;
-    if (!taken.held()) return;
-    call_unraisable("bascule's log", [&] {
-        if (const py::object logger = logger_of(name)) use(logger);
-    });
-}
-
-bool wants_log(const char* name, LogLevel level) noexcept {
-    bool wanted = false;
-    with_logger(name, [&](const py::object& logger) {
-        wanted = logger.attr("isEnabledFor")(level_number(level)).cast<bool>();
-    });
-    return wanted;
-}
-
-/// The message may contain bytes that are not UTF-8, from names of files and kernels.
-void write_log(const char* name, LogLevel level, const std::string& message) noexcept {
-    with_logger(name, [&](const py::object& logger) {
-        logger.attr("log")(level_number(level), "%s", to_readable(message));
-    });
-}
-
-constexpr LogHandler log_handler{&wants_log, &write_log};
 
 /// Whether a module may be returned again without checks: it reads no file that could change, and has no variables
 /// whose values could have changed.
@@ -140,7 +99,6 @@ void bind_cache(py::module_& module) {
     module.def("_can_be_shared", &can_be_shared, "module"_a);
     module.def("_hold_compiles", &Nvrtc::hold_compiles, "hold"_a);
     Cache::process_default().set_warning_handler(&warn_of_cache);
-    set_log_handler(log_handler);
 }
 
 }  // namespace bascule::python

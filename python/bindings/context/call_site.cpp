@@ -32,14 +32,14 @@ class KnownThread {
   public:
     KnownThread() noexcept {
         if (Py_IsInitialized() == 0 || PyGILState_GetThisThreadState() == nullptr) return;
-        if (PyGILState_Check() != 0 || interpreter_lives()) taken_.emplace();
+        if (PyGILState_Check() != 0 || interpreter_lives()) acquired_.emplace();
     }
     KnownThread(const KnownThread&) = delete;
     KnownThread& operator=(const KnownThread&) = delete;
-    explicit operator bool() const noexcept { return taken_ && taken_->held(); }
+    explicit operator bool() const noexcept { return acquired_ && acquired_->held(); }
 
   private:
-    std::optional<GilTaken> taken_;
+    std::optional<GilAcquired> acquired_;
 };
 
 /// Disables garbage collection: finalizers may free memory and launch, which is not allowed during a driver call. The

@@ -210,8 +210,8 @@ py::object stream_object_or_current(const py::object& given, Device device, cons
 
 /// Runs a host function. `data` is a tuple (function, arguments).
 void call_host_function(void* data) {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     call_unraisable("a function that a stream calls", [&] {
         const auto call = py::reinterpret_borrow<py::tuple>(static_cast<PyObject*>(data));
         const py::object function = call[0];
@@ -227,7 +227,7 @@ void enqueue_host_function(const StreamObject& self, const py::object& function,
     const py::tuple call = py::make_tuple(function, arguments);
     OwnerList owners;
     owners.keep(call.ptr(), 0);
-    const Owners handed = owners.hand_over();
+    const Owners handed = owners.transfer();
     without_gil([&] { launch_host_function(self.ref, &call_host_function, call.ptr(), handed); });
 }
 

@@ -8,9 +8,9 @@
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/memory/owned_memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
@@ -118,12 +118,12 @@ Consumer consumer_of(const py::object& stream, const MemoryPlace& place, Device 
 }
 
 void order(const Consumer& consumer, const ArrayObject& array) {
-    if (consumer.kind == Consumer::Kind::unordered) return settle(array);
-    if (!array.view.has_stream) return;
+    if (consumer.kind == Consumer::Kind::unordered) return wait_for_allocation(array);
+    if (!array.view.stream) return;
     if (consumer.kind == Consumer::Kind::stream)
         return make_wait_for(array, StreamRef(consumer.handle, array.device));
     const GilReleased released;
-    StreamRef(array.view.stream, array.device).synchronize();
+    array.bound_stream().synchronize();
     wait_for_managed_memory(array.device);
 }
 
@@ -265,7 +265,7 @@ void make_wait_for(const ArrayObject& array, StreamRef reader) {
     if (array.buffer != nullptr && array.buffer->owned() != nullptr) {
         if (auto owner = owner_of(reader)) array.buffer->owned()->share(reader, std::move(owner));
     }
-    const Producer bound{array.view.stream, 0};
+    const Producer bound{{array.view.stream.handle}};
     const GilReleased released;
     const ContextGuard context(array.device.context());
     wait_for_producers(reader, ProducersToOrder(reader, {&bound, 1}).get());

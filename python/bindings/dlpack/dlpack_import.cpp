@@ -207,10 +207,10 @@ py::object from_producer(const py::object& object, const py::object& device, con
     bool asked = false;
     // A producer might copy pinned memory to host memory that kernels cannot read, so that copy is made here.
     const bool copies_here = where.type == BASCULE_DL_CUDA_HOST && copy.ptr() == Py_True;
-    const py::object wish = copies_here ? py::none() : copy;
-    const py::object capsule = ask_capsule(method, stream_for(where, ref), wish, asked);
+    const py::object requested = copies_here ? py::none() : copy;
+    const py::object capsule = ask_capsule(method, stream_for(where, ref), requested, asked);
     ArrayObject array = take(capsule.ptr(), copied);
-    copied = copied || (asked && !wish.is_none());  // the producer did what `copy` asks
+    copied = copied || (asked && !requested.is_none());  // the producer did what `copy` asks
     bind_stream(array, bound);
     require_device(ref, array.device, "tensor");
     return py::cast(std::move(array));
@@ -256,8 +256,6 @@ DlpackMemory read_dlpack(PyObject* object, StreamRef stream, ImportedTensor& ten
     const py::object capsule = ask_capsule(method, stream_for(where, stream), py::none(), asked);
     ArrayObject array = take(capsule.ptr(), copied);
     tensor.view = array.view;
-    tensor.view.has_stream = true;
-    tensor.view.stream = stream.handle();
     tensor.owner = std::move(array.owner);
     return DlpackMemory::device;
 }

@@ -53,7 +53,7 @@ StreamRef work_stream(Device device) { return stream_or_current(py::none(), devi
 
 void order_work_stream_after(const ArrayObject& array) {
     const StreamRef work = work_stream(array.device);
-    if (array.view.has_stream && array.view.stream != work.handle()) make_wait_for(array, work);
+    if (array.view.stream && array.view.stream.handle != work.handle()) make_wait_for(array, work);
 }
 
 /// A tensor without flags would let others write to a read-only array, so those are refused.

@@ -35,9 +35,8 @@ ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home&
     // Checks that the device exists, also for an empty array.
     if (tensor.device.type == BASCULE_DL_CUDA && told != home.device.ordinal()) device_with(told);
     find_home(view, home, told);
-    view.has_stream = true;
-    view.stream_source = StreamSource::table;
-    view.stream = detail::work_stream_of(*profile.table, tensor.device);
+    view.stream.source = StreamSource::table;
+    view.stream.handle = detail::work_stream_of(*profile.table, tensor.device);
     return view;
 }
 
@@ -101,8 +100,8 @@ void detail::fail_work_stream() {
 
 bool order_by_table(const TypeProfile& profile, Device device, ArrayView& view) {
     if (profile.table == nullptr) return false;
-    view.has_stream = true;
-    view.stream = detail::work_stream_of(*profile.table, {BASCULE_DL_CUDA, device.ordinal()});
+    view.stream.source = StreamSource::table;
+    view.stream.handle = detail::work_stream_of(*profile.table, {BASCULE_DL_CUDA, device.ordinal()});
     return true;
 }
 

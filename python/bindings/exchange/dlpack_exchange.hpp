@@ -61,7 +61,7 @@ struct WorkStream {
         return false;
     }
     array.traits = dlpack::traits_of(tensor.dtype);
-    if (tensor.device.type != BASCULE_DL_CUDA || !fits(array.traits, parameter.plain) ||
+    if (tensor.device.type != BASCULE_DL_CUDA || !accepts(parameter.plain, array.traits) ||
         !dlpack::read_plain_elements(tensor, array, nullptr) || !array.is_aligned() ||
         !is_known_at_home(array.pointer, home, tensor.device.id) ||
         !is_plain_state(object, profile.state, tensor.dtype.code, !parameter.type.constant)) {
@@ -70,7 +70,7 @@ struct WorkStream {
     if (known.table != &table || known.device != tensor.device.id) {
         known = {&table, tensor.device.id, detail::work_stream_of(table, tensor.device)};
     }
-    array.stream = known.handle;
+    array.stream = {known.handle, -1, StreamSource::table};
     owners.keep(object, array.bytes);
     return true;
 }

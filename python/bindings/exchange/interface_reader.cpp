@@ -165,27 +165,6 @@ std::string_view read_typestr(PyObject* object) {
 
 // --- The walk ----------------------------------------------------------------------------------------------
 
-/// The key's number; Key::count for any other key.
-unsigned find_key(PyObject* key) noexcept {
-    if (!PyUnicode_Check(key)) return Key::count;
-    unsigned which = 0;
-    while (which < Key::count && key != detail::key_names[which] &&
-           !detail::is_same_text(key, detail::key_texts[which])) {
-        ++which;
-    }
-    return which;
-}
-
-/// Returns borrowed values. Runs no Python code.
-KeyValues walk_values(PyObject* dict) noexcept {
-    KeyValues values = {};
-    walk_dict(dict, [&](PyObject* key, PyObject* value) {
-        const unsigned which = find_key(key);
-        if (which < Key::count) values[which] = value;
-    });
-    return values;
-}
-
 /// References to the values of a descriptor. One walk, which runs no Python code, finds and keeps them, so that code
 /// that runs later or in another thread cannot change what is parsed.
 class Entries {
@@ -199,7 +178,7 @@ class Entries {
 
     void walk(PyObject* dict) noexcept {
         const py::scoped_critical_section undisturbed(dict);
-        values_ = walk_values(dict);
+        values_ = detail::walk_values(dict);
         for (PyObject* found : values_) Py_XINCREF(found);
     }
 
@@ -284,7 +263,6 @@ DescribedArray read_fields(PyObject* descriptor) {
     }
     if (PyObject* stream = entries.given(Key::stream)) {
         raw.stream = read_uint64(stream, stream_field);
-        raw.has_stream = true;
     }
     PyObject* const descr = entries.given(Key::descr);
     auto layout = descr != nullptr ? read_descr(descr, raw.typestr) : nullptr;
@@ -294,21 +272,6 @@ DescribedArray read_fields(PyObject* descriptor) {
 }
 
 }  // namespace
-
-/// Remembers no positions for a dict that has other keys, too, or two equal keys (possible with a subclass of str).
-KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {
-    keys.entries = 0;
-    keys.places.fill(KeyPlaces::nowhere);
-    const std::span<const DictEntry> entries = entries_of(dict);
-    std::size_t known = 0;
-    for (; known < entries.size(); ++known) {
-        const unsigned which = entries[known].value == nullptr ? +Key::count : find_key(entries[known].key);
-        if (which == Key::count || keys.places[which] != KeyPlaces::nowhere) break;
-        keys.places[which] = static_cast<std::uint8_t>(known);
-    }
-    if (known == entries.size()) keys.entries = static_cast<std::uint8_t>(known);
-    return walk_values(dict);
-}
 
 DescribedArray read_descriptor(PyObject* descriptor, PyTypeObject* producer) {
     PlainArray plain;
@@ -368,8 +331,9 @@ void bind_interface_reader(py::module_& module) {
                                            : read_fields(descriptor.ptr()).view;
                 if (i + 1 < times) continue;
                 text = fmt::format("{}, strides {}, at {:#x}, version {}, stream {} {}, {}{}", describe(view),
-                                   to_string(view.strides), view.pointer, view.version, view.has_stream,
-                                   view.stream, view.c_contiguous ? "C" : "", view.f_contiguous ? "F" : "");
+                                   to_string(view.strides), view.pointer, view.version,
+                                   static_cast<bool>(view.stream), view.stream.handle,
+                                   view.c_contiguous ? "C" : "", view.f_contiguous ? "F" : "");
             }
             return text;
         },

@@ -157,7 +157,7 @@ bool read_attributes(PyObject* object, PlainArray& array) {
 
     array.version = 3;
     const py::object stream = attribute(object, n.stream);
-    return stream && read_stream(stream.ptr(), array.stream);
+    return stream && read_stream(stream.ptr(), array.stream.handle);
 }
 
 }  // namespace

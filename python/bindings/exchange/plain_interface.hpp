@@ -65,7 +65,9 @@ inline constexpr std::array<ShortText, Key::count> key_texts = {
     return first == text.first && last == text.last;
 }
 
-/// Finds the values by a walk, and stores the positions of the keys in `keys`.
+/// Finds the values of a dict by a walk. Runs no Python code.
+KeyValues walk_values(PyObject* dict) noexcept;
+/// The same; also stores the positions of the keys in `keys`.
 KeyValues learn_values(PyObject* dict, KeyPlaces& keys) noexcept;
 
 /// Finds the values at the positions in `keys`. Returns false if another key is there; `values` is then partly written.
@@ -193,10 +195,10 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
     if (version == 0 || version > 3) return false;
     array.version = static_cast<std::int32_t>(version);
 
-    array.stream = 0;
+    array.stream.handle = 0;
     if (PyObject* const value = given(Key::stream)) {
-        array.stream = static_cast<std::uint64_t>(short_positive(value));
-        if (array.stream == 0) return false;
+        array.stream.handle = static_cast<std::uint64_t>(short_positive(value));
+        if (!array.stream) return false;
     }
     return given(Key::mask) == nullptr && detail::is_plain_descr(found[Key::descr], found[Key::typestr]);
 }

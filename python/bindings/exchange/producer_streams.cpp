@@ -74,10 +74,9 @@ const ProducerPolicy& policy_of(PyTypeObject* type, const TypeProfile& profile) 
 }
 
 void name_stream(ArrayView& view, StreamRef stream, Device home, StreamSource source) {
-    view.has_stream = true;
-    view.stream = stream.handle();
-    view.device = stream.device() == home ? view.device : stream.device().ordinal();
-    view.stream_source = source;
+    view.stream.handle = stream.handle();
+    if (!(stream.device() == home)) view.stream.device = stream.device().ordinal();
+    view.stream.source = source;
 }
 
 /// Reads BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1". True if it is not set.
@@ -95,13 +94,10 @@ bool sync_by_environment() {
 }  // namespace
 
 py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayView& view) {
-    view.stream_source = StreamSource::unsaid;
+    view.stream.source = StreamSource::unsaid;
     if (!asks_libraries.load(std::memory_order_relaxed)) return {};
     const TypeProfile profile = profile_of(Py_TYPE(object));
-    if (order_by_table(profile, home, view)) {
-        view.stream_source = StreamSource::table;
-        return {};
-    }
+    if (order_by_table(profile, home, view)) return {};
     const ProducerPolicy& policy = policy_of(Py_TYPE(object), profile);
     switch (policy.how) {
         case ProducerPolicy::How::nothing:

@@ -18,7 +18,7 @@ namespace bascule::python {
 pybind11::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayView& view);
 
 /// True if find_stream must be called.
-inline bool needs_stream(const ArrayView& view) noexcept { return !view.has_stream && view.version < 3; }
+inline bool needs_stream(const ArrayView& view) noexcept { return !view.stream && view.version < 3; }
 
 namespace detail {
 inline std::atomic<bool> interface_syncs{true};

@@ -82,8 +82,8 @@ py::object* pop_function = nullptr;
 /// An error that is pending stays; one of the profiler's is printed.
 template <class Call>
 void for_profiler(const Call& call) noexcept {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     const py::error_scope pending;
     call_unraisable("bascule: a range for a profiler", call);
 }
@@ -106,8 +106,8 @@ using SharedFunction = std::shared_ptr<py::object>;
 
 SharedFunction share(py::object function) {
     return {new py::object(std::move(function)), [](py::object* last) {
-                const GilTaken taken;
-                if (!taken.held()) last->release();
+                const GilAcquired gil;
+                if (!gil.held()) last->release();
                 delete last;
             }};
 }
@@ -130,8 +130,8 @@ std::function<void(const LaunchInfo&)> to_hook(const py::object& function,
                                                const SharedFunction& make_record) {
     if (function.is_none()) return {};
     return [call = share(function), make_record](const LaunchInfo& launch) {
-        const GilTaken taken;
-        if (!taken.held()) return;
+        const GilAcquired gil;
+        if (!gil.held()) return;
         into_python([&] { (*call)(describe_launch(*make_record, launch)); });
     };
 }

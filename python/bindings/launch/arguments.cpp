@@ -158,13 +158,13 @@ namespace {
     if (reading.options == nullptr || reading.options->sync) [[likely]]
         return keep_array(reading.owners, argument, own);
     reading.owners.keep(argument, own.view);
-    settle(own);
+    wait_for_allocation(own);
 }
 
 [[gnu::always_inline]] inline bool accept_own(Reading& reading, Slot slot, const ArrayObject& own) {
     if (!(own.device == reading.home.device) ||
-        !slot.pack.set_plain(slot.index, slot.parameter, own.plain.get(), own.view.pointer, own.view.stream))
-        [[unlikely]] {
+        !slot.pack.set_fast(slot.index, slot.parameter, own.plain.get(), own.view.pointer,
+                            own.view.stream.handle)) [[unlikely]] {
         return false;
     }
     reading.home.decided = true;
@@ -176,9 +176,9 @@ Value read_own(Reading& reading, PyObject* argument, const Parameter&, Attempt&)
     const ArrayObject* const own = as_array(argument);
     if (own == nullptr) return {};
     ArrayView view = own->view;
-    own->plain.set(view.has_stream && view.device < 0 ? plain_traits(view) : not_plain);
+    own->plain.set(view.stream && view.stream.device < 0 ? plain_traits(view) : not_plain);
     keep_own(reading, argument, *own);
-    if (view.stream_source == StreamSource::interface) view.stream_source = StreamSource::own;
+    if (view.stream.source == StreamSource::interface) view.stream.source = StreamSource::own;
     Home& home = reading.home;
     if (!home.decided || own->device == home.device) {
         home.device = own->device;
@@ -233,10 +233,7 @@ Value read_image(Reading& reading, PyObject* argument, const Parameter& paramete
     if (const CudaArrayObject* own = as_cuda_array_object(image.array)) {
         made.array = own->array->view();
         if (home.decided && !(image.device == home.device)) set_stream_device(made.array, image.device);
-        if (ignores_streams(reading)) {
-            made.array.has_stream = false;
-            made.array.stream_source = StreamSource::ignored;
-        }
+        if (ignores_streams(reading)) made.array.stream = ignored_stream;
     } else {
         Parameter any = any_pointer(parameter);
         any.type.constant = !made.is_surface;
@@ -366,7 +363,7 @@ Value read_tuple(Reading& reading, PyObject* argument, const Parameter& paramete
                            reading.work_stream, plain)) [[unlikely]] {
         return false;
     }
-    slot.pack.set_accepted(slot.index, slot.parameter, plain.pointer, plain.stream);
+    slot.pack.set_accepted(slot.index, slot.parameter, plain.pointer, plain.stream.handle);
     return true;
 }
 
@@ -389,13 +386,13 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
 
 /// Accepts a plain array if the parameter takes its elements and its order is known: it names a stream, or has version 3.
 [[gnu::always_inline]] inline bool accept_plain(Reading& reading, Slot slot, const PlainArray& plain) {
-    if ((plain.stream == 0 && plain.version != 3) || !fits(plain.traits, slot.parameter.plain) ||
+    if ((!plain.stream && plain.version != 3) || !accepts(slot.parameter.plain, plain.traits) ||
         !plain.is_aligned() || !is_known_at_home(plain.pointer, reading.home)) {
         return false;
     }
     reading.owners.keep(slot.argument, plain.bytes);
-    slot.pack.set_accepted(slot.index, slot.parameter, plain.pointer, plain.stream);
-    slot.pack.note_interface_stream(slot.index, plain.stream);
+    slot.pack.set_accepted(slot.index, slot.parameter, plain.pointer, plain.stream.handle);
+    slot.pack.note_interface_stream(slot.index, plain.stream.handle);
     return true;
 }
 
@@ -416,24 +413,20 @@ StreamRef consumer(const Reading& reading) {
 void find_order(Reading& reading, PyObject* argument, const Parameter& parameter, ArrayView& view) {
     const Device home = reading.home.device;
     if (ignores_streams(reading)) {
-        view.has_stream = false;
-        view.stream_source = StreamSource::ignored;
+        view.stream = ignored_stream;
         return;
     }
     const StreamRef* named =
         reading.options == nullptr ? nullptr : reading.options->stream_of(parameter.name);
-    if (named != nullptr && !view.has_stream) {
-        view.has_stream = true;
-        view.stream = named->handle();
-        view.device = named->device() == home ? -1 : named->device().ordinal();
-        view.stream_source = StreamSource::call;
+    if (named != nullptr && !view.stream) {
+        view.stream = producer_stream(*named, home, StreamSource::call);
     } else if (needs_stream(view)) {
         const StreamRef ready_for = consumer(reading);
-        const Device lies_on = view.device < 0 ? home : Device(view.device);
+        const Device lies_on = view.stream.device < 0 ? home : Device(view.stream.device);
         if (const py::object kept = find_stream(argument, lies_on, ready_for, view))
             reading.owners.keep(kept.ptr(), 0);
-        if (view.stream_source == StreamSource::dlpack)
-            view.device = ready_for.device() == home ? -1 : ready_for.device().ordinal();
+        if (view.stream.source == StreamSource::dlpack)
+            view.stream = producer_stream(ready_for, home, StreamSource::dlpack);
     }
 }
 
@@ -527,8 +520,7 @@ Value read_dlpack(Reading& reading, PyObject* argument, const Parameter& paramet
     }
     reading.owners.keep(tensor.owner.ptr(), tensor.view);
     find_home(tensor.view, reading.home);
-    tensor.view.device = ready_for.device() == reading.home.device ? -1 : ready_for.device().ordinal();
-    tensor.view.stream_source = StreamSource::dlpack;
+    tensor.view.stream = producer_stream(ready_for, reading.home.device, StreamSource::dlpack);
     return tensor.view;
 }
 

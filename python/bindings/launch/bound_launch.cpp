@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "arrays/array_object.hpp"
 #include "classes/callable_object.hpp"
@@ -31,7 +31,7 @@ struct UsedStream {
     StreamRef stream;
     bool stays = false;               // it exists as long as the binding
     std::shared_ptr<Stream> owned{};  // keeps it alive; null for a default stream
-    std::uint32_t launches = 0;       // since the owners were last handed over
+    std::uint32_t launches = 0;       // since the owners were last transferred
     std::uint64_t shown = 0;          // streams_shown when `hidden` was determined
     bool hidden = false;              // other code cannot capture it: launches need not query
 
@@ -53,16 +53,16 @@ struct Binding {
 
     Binding(LaunchState& state, const CallArguments& arguments) : launch(state, arguments) {}
 
-    ~Binding() { hand_over(); }
+    ~Binding() { transfer_owners(); }
 
     /// Keeps all objects that launches may still use, including their code, until the launches have finished. Skips
-    /// streams that other code owns: they may be destroyed by now, and each launch on them has handed its owners over.
-    void hand_over() noexcept {
+    /// streams that other code owns: they may be destroyed by now, and each launch on them has transferred its owners.
+    void transfer_owners() noexcept {
         for (const UsedStream& used : std::exchange(streams, {})) {
             if (!used.stays) continue;
             OwnerList copies;
             copies.keep(launch.owners().current());
-            const Owners owners = copies.hand_over();
+            const Owners owners = copies.transfer();
             without_gil([&] { keep_until_done(used.stream, owners, thread_memory, &launch.code()); });
         }
     }
@@ -82,8 +82,8 @@ class Bound {
 
     LaunchState& state;  // the launcher's
 
-    /// Hands the owners over before the garbage collector clears anything.
-    void finalize() noexcept { arguments_.binding->hand_over(); }
+    /// Transfers the owners before the garbage collector clears anything.
+    void finalize() noexcept { arguments_.binding->transfer_owners(); }
     /// The binding holds the arrays, too, and is not cleared: other objects of a cycle are.
     void visit_references(ReferenceVisitor& each) {
         each.only_look_at(launcher_.ptr());
@@ -137,12 +137,12 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, Pre
     return nullptr;
 }
 
-/// Array owners are handed over once per this many launches on a stream, and when the binding is destroyed. This bounds
+/// Array owners are transferred once per this many launches on a stream, and when the binding is destroyed. This bounds
 /// the number of launches whose completion is unknown.
-constexpr std::uint32_t launches_a_hand_over = 256;
+constexpr std::uint32_t launches_per_transfer = 256;
 
 /// Counts a launch on this stream. Returns for how many launches it must hand the owners over; 0 if it need not.
-std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchState& state) {
+std::uint32_t launches_to_transfer(Binding& binding, StreamRef stream, const LaunchState& state) {
     const auto known = [&]() -> UsedStream* {
         for (UsedStream& used : binding.streams) {
             if (used.stream == stream) return &used;
@@ -151,7 +151,7 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
     };
     const auto counted = [](UsedStream& used) -> std::uint32_t {
         if (!used.stays || !used.is_hidden()) return 1;
-        if (used.launches + 1 < launches_a_hand_over) [[likely]] {
+        if (used.launches + 1 < launches_per_transfer) [[likely]] {
             ++used.launches;
             return 0;
         }
@@ -177,16 +177,15 @@ void launch_bound(Bound& bound) {
     if (!bound.state.launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = binding->launch.stream();
-    const std::uint32_t launches = NotedCapture::any() || stream.handle() == 2
-                                       ? 1
-                                       : launches_to_hand_over(*binding, stream, bound.state);
+    const std::uint32_t launches =
+        NotedCapture::any() || stream.handle() == 2 ? 1 : launches_to_transfer(*binding, stream, bound.state);
     if (launches == 0) [[likely]] {
         binding->launch.enqueue(stream, Owners::handed_over_later());
         return;
     }
     OwnerList copies;
     copies.keep(binding->launch.owners().current());
-    Owners owners = copies.hand_over();
+    Owners owners = copies.transfer();
     owners.operations = launches;
     binding->launch.enqueue(stream, owners);  // if it throws, the next launch hands them over
     const std::lock_guard lock(binding->mutex);

@@ -1,7 +1,6 @@
 #include "launch/call_arguments.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>

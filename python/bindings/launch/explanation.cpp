@@ -57,15 +57,15 @@ std::string place_of(const ArrayView& view, Device home) {
 py::dict order_of(const ArrayView& view, bool own, int index, std::span<const Producer> producers,
                   StreamRef stream) {
     py::dict order;
-    order["source"] = own ? (view.has_stream ? "bound" : "ignored") : name_in(sources, view.stream_source);
+    order["source"] = own ? (view.stream ? "bound" : "ignored") : name_in(sources, view.stream.source);
     order["stream"] = py::none();
     order["means"] = "nothing";
-    if (!view.has_stream) return order;
-    const Producer producer{view.stream, index, view.device};
+    if (!view.stream) return order;
+    const Producer producer{view.stream, index};
     order["stream"] = describe(stream_of(producer, stream));
     bool joined = false;
     for (const Producer& other : producers) {
-        if (other.stream != producer.stream || other.device != producer.device) continue;
+        if (!other.stream.same_stream(view.stream)) continue;
         joined = true;
         order["with"] = other.argument;
     }

@@ -1,7 +1,7 @@
 #include "launch/kernel_loading.hpp"
 
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "context/current_stream.hpp"
 #include "support/errors.hpp"

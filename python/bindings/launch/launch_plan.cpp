@@ -102,9 +102,7 @@ void add_named_streams(ArgumentPack& pack, const LaunchOptions* options, Device 
                    "`streams` names '{}', and kernel '{}' has no such parameter: {}", name,
                    pack.signature().kernel, bascule::to_string(pack.signature()));
         }
-        if (!options->sync) continue;
-        const bool elsewhere = !(stream.device() == home);
-        pack.add_producer(stream.handle(), index, elsewhere ? stream.device().ordinal() : -1);
+        if (options->sync) pack.add_producer(producer_stream(stream, home, StreamSource::call), index);
     }
 }
 

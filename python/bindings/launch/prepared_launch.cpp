@@ -48,7 +48,7 @@ LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device 
     }
     if (!state.launches) return;
     const StreamRef stream = prepared->stream();
-    prepared->enqueue(stream, prepared->owners().hand_over());
+    prepared->enqueue(stream, prepared->owners().transfer());
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ void launch(LaunchState& state, const CallArguments& arguments) {
     PreparedLaunch prepared(state, arguments);
     if (!state.launches) return;
     const StreamRef stream = prepared.stream();
-    prepared.enqueue(stream, prepared.owners().hand_over());
+    prepared.enqueue(stream, prepared.owners().transfer());
 }
 
 PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen)

@@ -78,9 +78,9 @@ decltype(auto) without_gil(const Call& call) {
 }
 
 /// Acquires the GIL in a thread that may already hold it. If the interpreter is gone, `held` is false.
-class GilTaken {
+class GilAcquired {
   public:
-    GilTaken() noexcept : held_(interpreter_lives()) {
+    GilAcquired() noexcept : held_(interpreter_lives()) {
         if (!held_) return;
         try {
             state_ = PyGILState_Ensure();
@@ -88,11 +88,11 @@ class GilTaken {
             stop_this_thread();
         }
     }
-    ~GilTaken() {
+    ~GilAcquired() {
         if (held_) PyGILState_Release(state_);
     }
-    GilTaken(const GilTaken&) = delete;
-    GilTaken& operator=(const GilTaken&) = delete;
+    GilAcquired(const GilAcquired&) = delete;
+    GilAcquired& operator=(const GilAcquired&) = delete;
 
     bool held() const noexcept { return held_; }
 

@@ -10,6 +10,7 @@
 
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/services.hpp>
 
 #include "parts.hpp"
 #include "support/gil.hpp"
@@ -64,10 +65,10 @@ void put_checks_before(DriverFunctions& table) {
 
 }  // namespace
 
-void check_calls_of_driver(py::module_& module) {
+void check_calls_of_driver(py::module_& module, Services& services) {
     const char* wanted = std::getenv("BASCULE_TEST_GIL");
     if (wanted == nullptr || std::string_view(wanted) != "1") return;
-    driver_table_hook = &put_checks_before;
+    services.change_driver_table = &put_checks_before;
     module.def("_calls_with_gil", [] { return findings().take(); });
     module.def("_call_with_gil", [] {  // calls the driver with the GIL on purpose
         CUdevice device = 0;

@@ -6,10 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
-#include <bascule/runtime/streams/wait_watch.hpp>
 
 #include "support/device_output.hpp"
 #include "support/gil.hpp"
@@ -37,11 +35,6 @@ int raise_in_the_program(void*) { return raise_interruption("") ? -1 : 0; }
 
 bool is_main_thread() noexcept {
     return PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed);
-}
-
-void find_main_thread() {
-    const py::object thread = py::module_::import("threading").attr("main_thread")();
-    main_thread = thread.attr("ident").cast<unsigned long>();
 }
 
 /// Stores an exception as if a signal handler had raised it.
@@ -83,7 +76,7 @@ void hide_compile() {
 }
 
 bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds waited) noexcept {
-    const GilTaken gil;
+    const GilAcquired gil;
     if (!gil.held()) return false;
     if (bascule_python_interrupted() != 0) return true;
     if (waited < shown_after) return false;
@@ -96,7 +89,7 @@ bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds w
 
 void end_of_compile() noexcept {
     if (!progress_is_shown) return;
-    const GilTaken gil;
+    const GilAcquired gil;
     if (!gil.held()) return;
     try {
         hide_compile();
@@ -105,8 +98,6 @@ void end_of_compile() noexcept {
 }
 
 bool watches_this_thread() noexcept { return is_main_thread() && interpreter_lives(); }
-
-constexpr CompileWatch compile_watch{&watches_this_thread, &is_compile_interrupted, &end_of_compile};
 
 }  // namespace
 
@@ -117,7 +108,7 @@ extern "C" int bascule_python_interrupted() noexcept {
         if (interpreter_lives() && holds_gil()) const GilReleased for_a_moment;
         return 0;
     }
-    const GilTaken gil;
+    const GilAcquired gil;
     if (!gil.held()) return 0;
     if (raised()) return 1;
     const py::error_scope keeps_error;  // the thread may be destroying objects because of an exception
@@ -129,25 +120,29 @@ extern "C" int bascule_python_interrupted() noexcept {
 
 namespace {
 
-constexpr WaitWatch wait_watch{&watches_this_thread,
-                               []() noexcept { return bascule_python_interrupted() != 0; }};
+/// The emulated device interrupts its own waits.
+bool watches_gpu_waits() noexcept {
+    const Driver* const driver = Driver::existing();
+    return driver != nullptr && !driver->emulated() && watches_this_thread();
+}
 
 }  // namespace
+
+constinit const CompileWatch compile_watch{&watches_this_thread, &is_compile_interrupted, &end_of_compile};
+constinit const WaitWatch wait_watch{&watches_gpu_waits,
+                                     []() noexcept { return bascule_python_interrupted() != 0; }};
+
+void find_main_thread() {
+    const py::object thread = py::module_::import("threading").attr("main_thread")();
+    main_thread = thread.attr("ident").cast<unsigned long>();
+}
 
 void run_signal_handlers_while_waiting() {
     const Driver* driver = Driver::existing();
     if (driver == nullptr) return;
     find_main_thread();
-    if (driver->emulated_functions() != nullptr) {
+    if (driver->emulated_functions() != nullptr)
         driver->emulated_functions()->set_interrupt(&bascule_python_interrupted);
-    } else {
-        set_wait_watch(wait_watch);
-    }
-}
-
-void run_signal_handlers_while_compiling() {
-    find_main_thread();
-    set_compile_watch(compile_watch);
 }
 
 void end_of_program() noexcept { is_ending = true; }

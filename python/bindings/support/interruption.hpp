@@ -3,14 +3,21 @@
 
 #include <string>
 
+#include <bascule/runtime/services.hpp>
+
 namespace bascule::python {
 
 /// Runs Python's signal handlers while the main thread waits for the device. If a handler raises (KeyboardInterrupt),
 /// the wait ends; on the emulated device the awaited work ends too. The driver must be loaded. Needs the GIL.
 void run_signal_handlers_while_waiting();
 
-/// The same for compilations, whose threads continue. `bascule._progress` shows compilations that take long. Needs the GIL.
-void run_signal_handlers_while_compiling();
+/// Call this before anything is compiled, in any thread: only Python's main thread can be interrupted. Needs the GIL.
+void find_main_thread();
+
+/// Python's signal handlers run while the main thread waits for a compile, whose thread continues, or for a GPU.
+/// `bascule._progress` shows compiles that take long.
+extern const CompileWatch compile_watch;
+extern const WaitWatch wait_watch;
 
 /// Raises the exception of a signal handler that ran during the call that is ending, with `note` added. Returns false
 /// without an exception. Needs the GIL. If this is not called, the interpreter raises the exception soon.

@@ -19,19 +19,19 @@ namespace bascule::python {
 
 /// Releases references under the GIL. Leaks them if the interpreter is already gone.
 inline void release_references(void* const* objects, std::size_t count) noexcept {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     for (std::size_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(objects[i]));
 }
 
 /// Takes references under the GIL.
 inline void take_references(void* const* objects, std::size_t count) noexcept {
-    const GilTaken taken;
-    if (!taken.held()) return;
+    const GilAcquired gil;
+    if (!gil.held()) return;
     for (std::size_t i = 0; i < count; ++i) Py_INCREF(static_cast<PyObject*>(objects[i]));
 }
 
-/// References taken for one operation; released unless handed over. Allocates nothing for up to 32.
+/// References taken for one operation; released unless transferred. Allocates nothing for up to 32.
 class OwnerList {
   public:
     OwnerList() noexcept {}
@@ -73,7 +73,7 @@ class OwnerList {
     Owners current() const noexcept { return {objects_, count_, &release_references, bytes_}; }
     /// Transfers the references that are kept for the operation to the receiver. The returned list is valid as long as
     /// this object. Call it once.
-    Owners hand_over() noexcept {
+    Owners transfer() noexcept {
         Owners owners(objects_, lasting_, &release_references, bytes_);
         owners.borrowed = count_ - lasting_;
         owners.retain = &take_references;

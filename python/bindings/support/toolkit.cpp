@@ -41,7 +41,7 @@ void prepare_toolkit() {
         if (prepared.load(std::memory_order_acquire) == number) [[likely]]
             return;
         ToolkitLocation found = locate();
-        run_signal_handlers_while_compiling();
+        find_main_thread();
         const std::lock_guard lock(preparing);
         if (wanted.load(std::memory_order_acquire) != number) continue;  // changed meanwhile
         if (prepared.load(std::memory_order_relaxed) == number) return;  // another thread was faster

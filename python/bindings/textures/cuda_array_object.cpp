@@ -51,10 +51,6 @@ void check_same(const CudaArray& array, const Dimensions& shape, DType dtype) {
                  bascule::to_string(shape), bascule::to_string(dtype));
 }
 
-Producer producer_of(const ArrayView& view, Device device, StreamRef stream) {
-    return {view.stream, 0, device == stream.device() ? -1 : device.ordinal()};
-}
-
 void copy_from_device(const CudaArray& array, const ArrayObject& source, PyObject* owner, StreamRef stream) {
     check_same(array, source.view.shape, source.view.dtype);
     if (source.view.mask != nullptr)
@@ -63,21 +59,21 @@ void copy_from_device(const CudaArray& array, const ArrayObject& source, PyObjec
         reject_field(ErrorKind::value, "array", "the array must be C-contiguous, got {}. Pass a copy of it.",
                      bascule::describe(source.view));
     }
-    std::vector<Producer> producers{{array.stream().handle(), 0, -1}};
-    if (source.view.has_stream) producers.push_back(producer_of(source.view, source.device, stream));
+    std::vector<Producer> producers{{{array.stream().handle()}}};
+    if (source.view.stream) producers.push_back({producer_stream(source.bound_stream(), stream.device())});
     OwnerList owners;
     owners.keep(owner, source.view);
-    without_gil([&] { array.copy_from_device(stream, source.view.pointer, producers, owners.hand_over()); });
+    without_gil([&] { array.copy_from_device(stream, source.view.pointer, producers, owners.transfer()); });
 }
 
 void copy_from_host(const CudaArray& array, const py::object& host, StreamRef stream) {
     const py::object packed = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
     check_same(array, to_shape(packed.attr("shape")), dtype_of(packed.attr("dtype")));
-    const Producer own{array.stream().handle(), 0, -1};
+    const Producer own{{array.stream().handle()}};
     OwnerList owners;
     owners.keep(packed.ptr(), 0);  // pinned memory is read asynchronously
     const void* address = host_address_of(packed);
-    without_gil([&] { array.copy_from_host(stream, address, {&own, 1}, owners.hand_over()); });
+    without_gil([&] { array.copy_from_host(stream, address, {&own, 1}, owners.transfer()); });
 }
 
 /// Converts a device array; empty for arrays in host memory.
@@ -115,7 +111,7 @@ py::object host_copy_of(const CudaArrayObject& self, const py::object& stream) {
     const CudaArray& array = *self.array;
     py::object out = numpy().attr("empty")(to_tuple(array.shape()), numpy_dtype(array.format().dtype));
     const StreamRef source = copy_stream_of(array, stream);
-    const Producer own{array.stream().handle(), 0, -1};
+    const Producer own{{array.stream().handle()}};
     void* const address = host_address_of(out);
     without_gil([&] { array.copy_to_host(source, address, {&own, 1}); });
     return out;

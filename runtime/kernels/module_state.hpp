@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -129,6 +130,18 @@ struct KernelFamily {
     KernelFunction* sole = nullptr;  // set if there is one declaration, and it is not a template
     KernelChoices choices;           // without explicit template arguments
 };
+
+/// Returns the family that `is_exact` accepts, else the only one that `is_like` accepts, else null. Throws:
+/// CompileError if several match.
+KernelFamily* find_family(std::deque<KernelFamily>& families, const Source& source, const std::string& wanted,
+                          const std::function<bool(const KernelFamily&)>& is_exact,
+                          const std::function<bool(const KernelFamily&)>& is_like);
+/// Adds each declaration to the family of its name.
+void add_families(const std::vector<KernelDeclaration>& declarations, std::deque<KernelFamily>& families);
+/// Makes a declaration for a kernel that the text does not declare readably.
+KernelDeclaration declaration_of(const KernelImage& kernel);
+/// Removes a leading `::`.
+std::string_view without_global_scope(std::string_view name);
 
 struct ModuleState {
     ModuleState(Source the_source, CompileOptions the_options, Cache& the_cache)

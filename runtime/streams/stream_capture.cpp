@@ -1,6 +1,7 @@
 // Captures are identified by the driver's ids, because streams join and leave them without a call of Bascule.
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -8,10 +9,10 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -88,7 +89,8 @@ void require_usable(StreamRef stream, const CaptureState& state) {
 }
 
 bool has(const std::vector<Producer>& producers, const Producer& producer) {
-    return std::ranges::any_of(producers, [&](const Producer& each) { return each.same_stream(producer); });
+    return std::ranges::any_of(
+        producers, [&](const Producer& each) { return each.stream.same_stream(producer.stream); });
 }
 
 /// `naming` returns the stream's name for messages.
@@ -119,7 +121,7 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
     std::optional<ContextGuard> context;
     if (!(theirs.device() == stream.device())) context.emplace(theirs.context());
     return ask(theirs, [&] {
-        return fmt::format("{}, which argument {} names,", doubtful_name_of_stream(producer.stream),
+        return fmt::format("{}, which argument {} names,", doubtful_name_of_stream(producer.stream.handle),
                            producer.argument + 1);
     });
 }
@@ -129,8 +131,8 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
 /// producer is on another device.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
     const auto here = [&](const Producer& producer) { return same_device(producer, stream); };
-    return std::all_of(producers.begin(), producers.end(), here) && !may_be_captured(stream) &&
-           std::all_of(producers.begin(), producers.end(), [&](const Producer& producer) {
+    return std::ranges::all_of(producers, here) && !may_be_captured(stream) &&
+           std::ranges::all_of(producers, [&](const Producer& producer) {
                return !needs_wait(producer, stream) || !may_be_captured(stream_of(producer, stream));
            });
 }
@@ -200,7 +202,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                  fmt::format("its stream {:#x} is being captured into a graph, and {}, where this would go, "
                              "is not: waiting would make it part of that graph. Use the array's stream for "
                              "this too{} and order it yourself. The capture goes on.",
-                             producer.stream, name_of(stream),
+                             producer.stream.handle, name_of(stream),
                              advice(" (stream=...)", "") + ", or " + unordered()));
         }
         if (state.status == Status::active) {
@@ -208,7 +210,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                  fmt::format("its stream {:#x} is being captured into another graph than {}, and graphs "
                              "cannot wait for each other while they are captured. Use one capture for both, "
                              "or {} and order the graphs' launches yourself. Both captures go on.",
-                             producer.stream, name_of(stream), unordered()));
+                             producer.stream.handle, name_of(stream), unordered()));
         }
         outside.push_back(producer);
     }
@@ -222,7 +224,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
              fmt::format("its stream {:#x} is not part of the capture that {} is in, so nothing in the graph "
                          "can wait for it. Let it wait for an event that was recorded in the capture, or "
                          "{} and order the graph's launches yourself. The capture goes on.",
-                         outside.front().stream, name_of(stream), unordered()));
+                         outside.front().stream.handle, name_of(stream), unordered()));
     }
     inside_ = std::make_unique<std::vector<Producer>>();
     for (const Producer& producer : producers_) {
@@ -250,7 +252,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
         if (needs == nullptr) return false;
         needs->code.add(code);
         append(needs->owners, all.get());
-        all.taken();
+        all.transferred();
         return true;
     } catch (...) {  // out of memory: treat the stream like any other
         return false;

@@ -6,10 +6,10 @@
 #include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/driver/race_check.hpp>
 #include <bascule/runtime/driver/reset_watch.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/observer.hpp>
+#include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 
@@ -153,16 +153,6 @@ void synchronize(Device device) {
 void wait_for_managed_memory(Device device) {
     if (device.shares_managed_memory()) return;
     for (const Device used : Device::used()) synchronize(used);
-}
-
-void ShownCall::begin(WaitingCall call, std::string name) {
-    for (const auto& slot : detail::stream_observers) {
-        const StreamObserver* observer = slot.load(std::memory_order_acquire);
-        if (observer == nullptr || observer->begin_call == nullptr) continue;
-        observer_ = observer;
-        begun_ = observer->begin_call(call, std::move(name));
-        return;
-    }
 }
 
 }  // namespace bascule
