@@ -14,6 +14,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/device_times.hpp>
 #include <bascule/runtime/trace/trace.hpp>
