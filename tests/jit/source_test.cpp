@@ -123,6 +123,7 @@ TEST_CASE("a field with a value that cannot be is named, with what it takes") {
     CHECK(contains(message([](CompileOptions& o) { o.std = "c++98"; }), "c++17"));
     CHECK(contains(message([](CompileOptions& o) { o.std = "C++20"; }), "`std`"));
     CHECK(contains(message([](CompileOptions& o) { o.max_registers = 0; }), "`max_registers`"));
+    CHECK(contains(message([](CompileOptions& o) { o.max_registers = 256; }), "1 to 255 registers"));
     CHECK(contains(message([](CompileOptions& o) { o.include_paths = {""}; }), "`include_paths`"));
     CHECK(contains(message([](CompileOptions& o) { o.headers = {{"", "x"}}; }), "`headers`"));
     CHECK(contains(message([](CompileOptions& o) { o.headers = {{"a.h", std::string("a\0b", 3)}}; }), "NUL"));

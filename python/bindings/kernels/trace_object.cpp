@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <bascule/runtime/kernels/launch_hooks.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 #include <bascule/runtime/trace/trace_clock.hpp>
 #include <bascule/runtime/trace/trace_events.hpp>
