@@ -41,6 +41,23 @@ FACTS = {
 }
 
 
+# Constants, and sentences of pages, docstrings and messages that have their number.
+NUMBERS = {
+    r"kept_header_states = (\d+);": [r"How many images has a key\? \| Up to (\d+), one"],
+    r"array<pybind11::object, (\d+)> objects_;": [r"remembers up to (\d+) launchers"],
+    r"launches_a_hand_over = (\d+);": [r"handed over every (\d+) launches"],
+    r"operations_a_marker = (\d+);": [r"every (\d+) operations or"],
+    r"uint64_t most_places = (\d+);": [r"take (\d+) places, the host waits"],
+    r"most_tuple_elements = (\d+);": [
+        *(r"at most ([\d,]+) bytes; with drivers of", r"parameters up to ([\d,]+) bytes", r"which takes (\d+), or put"),
+    ],
+    r"size_t most_before = (\d+);": [r"drivers of CUDA 12\.0 ([\d,]+) bytes"],
+    r"portable_cluster_blocks = (\d+);": [r"or has more than (\d+) blocks", r"clusters of more than (\d+) blocks"],
+    r"_LEAST_KEY_BYTES = (\d+)": [r"At least (\d+) bytes, such as", r"are the key, at least (\d+)"],
+    r"usual_limit = ([\d']+);": [r"limit: int = ([\d_]+)\) -> Trace"],
+}
+
+
 def sources() -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "interface", "jit", "runtime", "python"],
@@ -142,15 +159,26 @@ def test_the_stub_has_the_rows_of_the_module():
     assert with_rows(without) == stub
 
 
-def test_pages_say_the_default_limit_of_the_cache_and_how_many_header_states_are_kept():
+@pytest.mark.parametrize("constant", NUMBERS)
+def test_sentences_say_the_number_of_the_constant(constant):
+    texts = [" ".join(path.read_text().split()) for path in (*sources(), ROOT / "DESIGN.md")]
+    (number,) = {digits(found) for text in texts for found in re.findall(constant, text)}
+    for sentence in NUMBERS[constant]:
+        said = {digits(found) for text in texts for found in re.findall(sentence, text)}
+        assert said == {number}, sentence
+
+
+def digits(number: str) -> int:
+    return int(re.sub(r"\D", "", number))
+
+
+def test_pages_say_the_default_limit_of_the_cache():
     limit = int(printed_by("-c", "import bascule; print(bascule.cache.limit_bytes)", BASCULE_CACHE_LIMIT=None))
-    size = f"{limit >> 30} ?GiB"
     docs = ROOT / "python" / "docs"
+    size = f"{limit >> 30} ?GiB"
     assert re.search(f"default is {size}", bascule.cache.__doc__)
     assert re.search(f"^{size}, or what `BASCULE_CACHE_LIMIT`", (docs / "cache.md").read_text(), re.MULTILINE)
     assert re.search(rf"`BASCULE_CACHE_LIMIT` .*\(default `{size}`\)", (docs / "environment.md").read_text())
-    states = re.search(r"kept_header_states = (\d+);", (ROOT / "jit/cache/cache_key.hpp").read_text())[1]
-    assert f"| How many images has a key? | Up to {states}, one for each" in (ROOT / "jit/cache/CACHE.md").read_text()
 
 
 if __name__ == "__main__":
