@@ -23,7 +23,7 @@ from bascule import _bascule
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "python" / "bascule" / "_bascule.pyi"
 VALUE_CLASSES = ("CacheStatistics", "KernelAttributes", "LaunchConfig", "Occupancy")
-# Documentation belongs to the row that it stands beside.
+# Documentation belongs to the row next to it.
 DOCUMENTATION = re.compile(r'"""(?:[^"]|"(?!""))*"""|//[^\n]*|^\s*#(?!include|if|endif|define)[^\n]*', re.MULTILINE)
 
 
@@ -31,7 +31,7 @@ def properties_of(kind: type) -> list[str]:
     return [name for name, value in vars(kind).items() if isinstance(value, property)]
 
 
-# A row of these is to be added in so many places, without the stub, which this file writes.
+# The number of places that a new row takes, without the stub, which another test compares.
 FACTS = {
     "launch attributes": (properties_of(bascule.LaunchConfig)[3:], 3),
     "attributes of kernels": (properties_of(_bascule.KernelAttributes), 3),
