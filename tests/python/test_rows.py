@@ -35,6 +35,7 @@ def properties_of(kind: type) -> list[str]:
 FACTS = {
     "launch attributes": (properties_of(bascule.LaunchConfig)[3:], 3),
     "attributes of kernels": (properties_of(_bascule.KernelAttributes), 3),
+    "compile options": (properties_of(bascule.CompileOptions), 3),
     "errors": (["CompileError", "CudaError", "FileError", "LibraryError", "RaceError"], 3),
     "columns of the list of cached programs": (list(bascule.cache.Entry._fields[1:]), 2),
     "counts of the cache": (properties_of(bascule.cache.CacheStatistics), 2),
@@ -137,9 +138,22 @@ def rows_of(kind: type) -> list[str]:
     return rows
 
 
+def rows_of_options(options: ast.ClassDef) -> list[str]:
+    """Returns the attributes of CompileOptions, whose types are those of the keywords after their conversion."""
+    rows = []
+    for keyword in options.body[0].args.kwonlyargs:
+        kind = ast.unparse(keyword.annotation).replace(" | int | bool | None", " | None")
+        kind = kind.replace(" | bytes | PathLike[str]", "").replace("Sequence[str]", "tuple[str, ...]")
+        rows += ["    @property", f"    def {keyword.arg}(self) -> {kind}: ..."]
+    return rows
+
+
 def with_rows(stub: str) -> str:
     lines = stub.split("\n")
     for node in reversed(ast.parse(stub).body):
+        if isinstance(node, ast.ClassDef) and node.name == "CompileOptions":
+            line_of = {each.name: each.lineno for each in node.body}
+            lines[node.body[0].end_lineno : line_of["__hash__"] - 1] = rows_of_options(node)
         if isinstance(node, ast.ClassDef) and node.name in VALUE_CLASSES:
             lines[node.lineno : node.end_lineno] = rows_of(getattr(_bascule, node.name))
         elif isinstance(node, ast.ClassDef) and node.name == "Kernel":
