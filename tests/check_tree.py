@@ -33,12 +33,12 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_530,
-    "jit": 16_950,
-    "runtime": 14_300,
+    "interface": 5_570,
+    "jit": 16_970,
+    "runtime": 14_320,
     "python/bindings": 15_450,
     EMULATOR: 30_750,
-    "python/bascule": 7_750,
+    "python/bascule": 7_735,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.
@@ -204,7 +204,7 @@ NAMED_LIKE_HEADERS = ["interface", "runtime", "python/bindings"]
 
 
 def a_source_is_called_like_its_header() -> Iterator[str]:
-    """Each .cpp defines what the header beside it declares, so that a reader of one finds the other."""
+    """Each .cpp defines what the header of its name in the same folder declares, so that a reader of one finds the other."""
     for path, layer in layer_files():
         if layer not in NAMED_LIKE_HEADERS or not path.endswith(".cpp") or path in WITHOUT_HEADER:
             continue

@@ -53,16 +53,8 @@ def load_module(code: _Path | bytes | bytearray | memoryview, *, name: str | Non
     >>> module = bascule.load_module("scale.ptx")
     >>> module.scale[1, 32](x, 2.0)
     """
-    if isinstance(code, (bytes, bytearray, memoryview)):
-        return _bascule._load_module(bytes(code), name or "<bytes>")
-    if isinstance(code, str) and _is_text(code):
-        return _bascule._load_module(_encoded(code), name or "<PTX>")
-    if not isinstance(code, (str, os.PathLike)):
-        raise _errors.ArgumentTypeError(
-            f"bascule.load_module takes a file's name, PTX as a str, or bytes; got {type(code).__name__}"
-        )
-    path = os.fspath(code)
-    return _bascule._load_module(_read(path), name or path)
+    read, found = _code_of(code, "bascule.load_module takes a file's name, PTX as a str, or bytes")
+    return _bascule._load_module(read, name or found)
 
 
 @_bascule._public
@@ -119,21 +111,24 @@ def link(
 def _to_part(part: Any, frame: Any) -> Any:
     if isinstance(part, _bascule.Module):
         return part
-    if isinstance(part, (bytes, bytearray, memoryview)):
-        return bytes(part), "<bytes>"
-    if isinstance(part, str) and _is_text(part):
-        if _bascule._is_code(_encoded(part)):
-            return _encoded(part), "<PTX>"
+    code, name = _code_of(part, "bascule.link takes texts, files' names, bytes and modules")
+    if name == "<bytes>" or _bascule._is_code(code):
+        return code, name
+    if name == "<PTX>":
         return part, *_places.place_of(part, frame), ""
-    if not isinstance(part, (str, os.PathLike)):
-        raise _errors.ArgumentTypeError(
-            f"bascule.link takes texts, files' names, bytes and modules; got {type(part).__name__}"
-        )
-    path = os.fspath(part)
-    code = _read(path)
-    if _bascule._is_code(code):
-        return code, path
-    return _compile._text_of(path), path, 1, os.fspath(Path(path).resolve().parent)
+    return _compile._text_of(name), name, 1, os.fspath(Path(name).resolve().parent)
+
+
+def _code_of(given: Any, accepted: str) -> tuple[bytes, str]:
+    """Return the bytes of code, of a text or of a file, and their name."""
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(given), "<bytes>"
+    if isinstance(given, str) and _is_text(given):
+        return _encoded(given), "<PTX>"
+    if not isinstance(given, (str, os.PathLike)):
+        raise _errors.ArgumentTypeError(f"{accepted}; got {type(given).__name__}")
+    path = os.fspath(given)
+    return _read(path), path
 
 
 def _is_text(given: str) -> bool:

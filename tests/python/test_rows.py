@@ -35,9 +35,27 @@ def properties_of(kind: type) -> list[str]:
 FACTS = {
     "launch attributes": (properties_of(bascule.LaunchConfig)[3:], 3),
     "attributes of kernels": (properties_of(_bascule.KernelAttributes), 3),
+    "compile options": (properties_of(bascule.CompileOptions), 3),
     "errors": (["CompileError", "CudaError", "FileError", "LibraryError", "RaceError"], 3),
     "columns of the list of cached programs": (list(bascule.cache.Entry._fields[1:]), 2),
     "counts of the cache": (properties_of(bascule.cache.CacheStatistics), 2),
+}
+
+
+# Constants, and sentences of pages, docstrings and messages that have their number.
+NUMBERS = {
+    r"kept_header_states = (\d+);": [r"How many images has a key\? \| Up to (\d+), one"],
+    r"array<pybind11::object, (\d+)> objects_;": [r"remembers up to (\d+) launchers"],
+    r"launches_a_hand_over = (\d+);": [r"handed over every (\d+) launches"],
+    r"operations_a_marker = (\d+);": [r"every (\d+) operations or"],
+    r"uint64_t most_places = (\d+);": [r"take (\d+) places, the host waits"],
+    r"most_tuple_elements = (\d+);": [
+        *(r"at most ([\d,]+) bytes; with drivers of", r"parameters up to ([\d,]+) bytes", r"which takes (\d+), or put"),
+    ],
+    r"size_t most_before = (\d+);": [r"drivers of CUDA 12\.0 ([\d,]+) bytes"],
+    r"portable_cluster_blocks = (\d+);": [r"or has more than (\d+) blocks", r"clusters of more than (\d+) blocks"],
+    r"_LEAST_KEY_BYTES = (\d+)": [r"At least (\d+) bytes, such as", r"are the key, at least (\d+)"],
+    r"usual_limit = ([\d']+);": [r"limit: int = ([\d_]+)\) -> Trace"],
 }
 
 
@@ -120,9 +138,22 @@ def rows_of(kind: type) -> list[str]:
     return rows
 
 
+def rows_of_options(options: ast.ClassDef) -> list[str]:
+    """Returns the attributes of CompileOptions, whose types are those of the keywords after their conversion."""
+    rows = []
+    for keyword in options.body[0].args.kwonlyargs:
+        kind = ast.unparse(keyword.annotation).replace(" | int | bool | None", " | None")
+        kind = kind.replace(" | bytes | PathLike[str]", "").replace("Sequence[str]", "tuple[str, ...]")
+        rows += ["    @property", f"    def {keyword.arg}(self) -> {kind}: ..."]
+    return rows
+
+
 def with_rows(stub: str) -> str:
     lines = stub.split("\n")
     for node in reversed(ast.parse(stub).body):
+        if isinstance(node, ast.ClassDef) and node.name == "CompileOptions":
+            line_of = {each.name: each.lineno for each in node.body}
+            lines[node.body[0].end_lineno : line_of["__hash__"] - 1] = rows_of_options(node)
         if isinstance(node, ast.ClassDef) and node.name in VALUE_CLASSES:
             lines[node.lineno : node.end_lineno] = rows_of(getattr(_bascule, node.name))
         elif isinstance(node, ast.ClassDef) and node.name == "Kernel":
@@ -142,15 +173,26 @@ def test_the_stub_has_the_rows_of_the_module():
     assert with_rows(without) == stub
 
 
-def test_pages_say_the_default_limit_of_the_cache_and_how_many_header_states_are_kept():
+@pytest.mark.parametrize("constant", NUMBERS)
+def test_sentences_say_the_number_of_the_constant(constant):
+    texts = [" ".join(path.read_text().split()) for path in (*sources(), ROOT / "DESIGN.md")]
+    (number,) = {digits(found) for text in texts for found in re.findall(constant, text)}
+    for sentence in NUMBERS[constant]:
+        said = {digits(found) for text in texts for found in re.findall(sentence, text)}
+        assert said == {number}, sentence
+
+
+def digits(number: str) -> int:
+    return int(re.sub(r"\D", "", number))
+
+
+def test_pages_say_the_default_limit_of_the_cache():
     limit = int(printed_by("-c", "import bascule; print(bascule.cache.limit_bytes)", BASCULE_CACHE_LIMIT=None))
-    size = f"{limit >> 30} ?GiB"
     docs = ROOT / "python" / "docs"
+    size = f"{limit >> 30} ?GiB"
     assert re.search(f"default is {size}", bascule.cache.__doc__)
     assert re.search(f"^{size}, or what `BASCULE_CACHE_LIMIT`", (docs / "cache.md").read_text(), re.MULTILINE)
     assert re.search(rf"`BASCULE_CACHE_LIMIT` .*\(default `{size}`\)", (docs / "environment.md").read_text())
-    states = re.search(r"kept_header_states = (\d+);", (ROOT / "jit/lookup/cache_key.hpp").read_text())[1]
-    assert f"| How many images has a key? | Up to {states}, one for each" in (ROOT / "jit/lookup/CACHE.md").read_text()
 
 
 if __name__ == "__main__":

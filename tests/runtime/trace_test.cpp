@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/watches.hpp>

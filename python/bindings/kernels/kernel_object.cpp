@@ -144,23 +144,19 @@ std::optional<KernelImage> compiled(const KernelObject& self) {
     return device.in_use() ? *load(kernel, device).image : compile(kernel, device);
 }
 
-/// The parameters. For a template or overloads, those that the text declares.
-std::vector<Parameter> parameters_of(const KernelObject& self) {
-    if (std::optional<KernelImage> image = compiled(self)) return image->signature.parameters;
-    return self.kernel.declared(self.kernel.declaration().parameters.size()).parameters;
-}
-
 /// Throws an error that says how to choose a function if there are several.
 std::string lowered_name_of(const KernelObject& self) {
     if (std::optional<KernelImage> image = compiled(self)) return image->lowered_name;
     return self.kernel.expression();
 }
 
+/// For a template or overloads, the parameters that the text declares.
 py::list named_parameters_of(const KernelObject& self) {
+    const std::optional<KernelImage> image = compiled(self);
+    const Signature signature =
+        image ? image->signature : self.kernel.declared(self.kernel.declaration().parameters.size());
     py::list list;
-    for (const Parameter& parameter : parameters_of(self)) {
-        list.append(py::make_tuple(parameter.name, parameter.spelling));
-    }
+    for (const Parameter& each : signature.parameters) list.append(py::make_tuple(each.name, each.spelling));
     return list;
 }
 
@@ -179,11 +175,6 @@ auto ask_loaded(const KernelObject& self, const Ask& ask) {
     const Device device = current_device();
     const LoadedKernel& loaded = load_for(self, device);
     return without_gil([&] { return ask(loaded, device); });
-}
-
-KernelAttributes attributes_of_kernel(const KernelObject& self) {
-    return ask_loaded(
-        self, [](const LoadedKernel& loaded, Device device) { return attributes_of(loaded, device); });
 }
 
 std::uint32_t threads_of(py::handle block) {
@@ -385,7 +376,7 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
             "parameter_layout", &parameter_layout_of,
             "A list of (offset, size), in bytes: where each parameter lies in the buffer that a launch passes.")
         .def_property_readonly(
-            "attributes", &attributes_of_kernel,
+            "attributes", [](const KernelObject& self) { return ask_loaded(self, &attributes_of); },
             "A KernelAttributes: registers, shared, local and constant memory, limits, versions.")
         .def(
             "occupancy", &occupancy, "block"_a, "shared_bytes"_a = 0,
@@ -520,11 +511,7 @@ py::dict instantiate(const Module& module, const py::dict& wanted) {
 
 Module make_module(std::string text, std::string name, int first_line, std::string directory,
                    CompileOptions options, const std::vector<std::string>& name_expressions) {
-    Source source;
-    source.text = std::move(text);
-    source.name = std::move(name);
-    source.first_line = first_line;
-    source.directory = std::move(directory);
+    Source source{std::move(text), std::move(name), first_line, std::move(directory)};
     return Module(std::move(source), std::move(options), Cache::process_default(), name_expressions);
 }
 

@@ -55,9 +55,7 @@ KnownKernel known_kernel(const Kernel& kernel) {
     try {
         known.device = current_device();
         known.where = to_string(*known.device);
-    } catch (const LibraryError&) {
-        known.where = "no device";
-    } catch (const CudaError&) {
+    } catch (const Error&) {  // of a library or the driver
         known.where = "no device";
     }
     const std::optional<Arch> named = kernel.module().options().arch;

@@ -31,12 +31,8 @@ LinkPart to_part(const py::handle& part) {
     const auto values = part.cast<py::tuple>();
     if (values.size() == 2)
         return code_from_bytes(values[0].cast<py::bytes>(), values[1].cast<std::string>());
-    Source source;
-    source.text = values[0].cast<std::string>();
-    source.name = values[1].cast<std::string>();
-    source.first_line = values[2].cast<int>();
-    source.directory = values[3].cast<std::string>();
-    return source;
+    return Source{values[0].cast<std::string>(), values[1].cast<std::string>(), values[2].cast<int>(),
+                  values[3].cast<std::string>()};
 }
 
 Module link_parts(const py::list& given, const CompileOptions& options) {
