@@ -33,8 +33,8 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_570,
-    "jit": 16_970,
+    "interface": 5_580,
+    "jit": 16_980,
     "runtime": 14_320,
     "python/bindings": 15_450,
     EMULATOR: 30_750,
@@ -204,7 +204,7 @@ NAMED_LIKE_HEADERS = ["interface", "runtime", "python/bindings"]
 
 
 def a_source_is_called_like_its_header() -> Iterator[str]:
-    """Each .cpp defines what the header of its name in the same folder declares, so that a reader of one finds the other."""
+    """Each .cpp defines what the header of its name in the same folder declares."""
     for path, layer in layer_files():
         if layer not in NAMED_LIKE_HEADERS or not path.endswith(".cpp") or path in WITHOUT_HEADER:
             continue

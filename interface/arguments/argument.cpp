@@ -238,7 +238,7 @@ T read_as(std::span<const std::byte> bytes) noexcept {
     return value;
 }
 
-/// The bytes as a number of the one of these types that has their size; empty if none has.
+/// Returns the number in these bytes as text, read as the type of T that has their size; empty if none has.
 template <class... T>
 std::string number_of_one(std::span<const std::byte> bytes) {
     std::string text;
@@ -249,7 +249,7 @@ std::string number_of_one(std::span<const std::byte> bytes) {
     return text;
 }
 
-/// The bytes as a number; empty if C++ has no such number type.
+/// Returns the number in these bytes as text; empty if their size does not match or C++ has no such number type.
 std::string number_in(DType dtype, std::span<const std::byte> bytes) {
     if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
     switch (dtype.kind) {

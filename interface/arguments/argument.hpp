@@ -124,7 +124,8 @@ class ArgumentPack {
         return {producers_, static_cast<std::size_t>(producer_count_)};
     }
 
-    /// The arguments that are structures with named fields, which have not been compared with the kernel's struct.
+    /// The structures with named fields, by value or as elements of an array, that have not been compared with the
+    /// kernel's struct.
     std::span<const LayoutClaim> layout_claims() const noexcept {
         return more_ == nullptr ? std::span<const LayoutClaim>() : more_->layout_claims;
     }

@@ -9,13 +9,13 @@
 
 namespace bascule {
 
-/// The part of an argument that decides which instance of a template is used. A small value.
+/// The part of an argument that decides which instance of a template is used. A small value type.
 struct ArgumentType {
     enum class Kind : std::uint8_t {
         array,          ///< elements of `dtype`, with `rank` dimensions
         strong_scalar,  ///< a NumPy scalar of `dtype`; a texture or surface counts as uint64
         weak_scalar,    ///< a Python number; `dtype` is that of the C++ type int, double, bool or complex
-        none,           ///< a null pointer, a raw address or bytes, which have no type
+        none,           ///< no type: null pointers, raw addresses, bytes, tuples, structured scalars
     };
     Kind kind = Kind::none;
     DType dtype;

@@ -23,7 +23,8 @@ struct Scalar {
     bool boolean = false;
     std::int64_t integer = 0;            ///< Kind::integer: any int that fits
     std::uint64_t unsigned_integer = 0;  ///< Kind::unsigned_integer: above the largest int64
-    /// Kind::floating; Kind::huge_integer: the nearest double of an integer beyond 64 bits.
+    /// The value if `kind` is floating. If it is huge_integer: the nearest double, because the integer is beyond 64
+    /// bits.
     double floating = 0;
     std::complex<double> complex;
     /// The type of the value, for a NumPy scalar; empty for Python's own numbers.

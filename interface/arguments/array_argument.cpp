@@ -341,7 +341,7 @@ bool accepts(const ParameterType& declared, DType dtype) noexcept {
         case Element::function:
             return false;
         case Element::structure:
-        case Element::opaque:  // only by size, if the compiler told it
+        case Element::opaque:  // compares only the size, if the compiler reported it
             return declared.dtype.itemsize > 0 && dtype.kind == declared.dtype.kind &&
                    dtype.itemsize == declared.dtype.itemsize;
         case Element::named:

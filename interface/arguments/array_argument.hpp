@@ -1,5 +1,5 @@
-// Array arguments for pointers, views and spans: which arrays fit, and the bytes that a kernel gets for them. Used
-// by the argument pack and for the choice among overloads.
+// Array arguments for pointers, views and spans: which arrays fit, and the bytes that a kernel gets for them. Used by
+// the argument pack, for pointers in tuples, and for the choice among overloads.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace bascule {
 /// one lane.
 bool accepts(const ParameterType& declared, DType dtype) noexcept;
 
-/// Whether the array's elements are of the declared type, which may be by a last axis of lanes, or as the parts of a
-/// complex number or a structure. Does not compare a structure's fields, which only the compiler knows.
+/// Whether the array's elements are of the declared type. An element of several lanes may also be the last axes of the
+/// array, a complex number or a structure. Does not compare a structure's fields, which only the compiler knows.
 bool accepts(const ParameterType& declared, const ArrayView& array) noexcept;
 
 /// Checks the array against a pointer, view or span parameter and writes the parameter's bytes. Throws: ArgumentError
-/// (type, value, not_supported) that names both sides; the caller adds the argument's index.
+/// (type, value, overflow, not_supported) that names both sides; the caller adds the argument's index.
 void write_array(const ArrayView& array, const Parameter& parameter, std::byte* out);
 
 }  // namespace bascule

@@ -34,7 +34,8 @@ void check_extents(const char* field, const char* unit, Dim3 extents, Dim3 limit
     }
 }
 
-/// The reason why the kernel takes fewer threads per block than the device, as the end of a message.
+/// The reason why the kernel takes fewer threads per block than the device, as the end of a message. Empty if it does
+/// not.
 std::string reason(const LaunchLimits& limits) {
     if (limits.threads >= limits.device_threads) return "";
     // One more warp would exceed the registers of a block.

@@ -44,7 +44,7 @@ struct ByteCount {
     constexpr operator std::uint32_t() const noexcept { return value; }
 };
 
-/// One launch's geometry and attributes: {.grid = 8, .block = 128} or {8, 128}, {{8, 8}, {16, 16}}. A value.
+/// One launch's geometry and attributes: {.grid = 8, .block = 128} or {8, 128}, {{8, 8}, {16, 16}}. A value type.
 struct LaunchConfig {
     Dim3 grid{};               ///< in blocks
     Dim3 block{};              ///< in threads
@@ -57,7 +57,7 @@ struct LaunchConfig {
     std::optional<int> shared_carveout{};  ///< percent of the on-chip memory to prefer as shared memory
 
     bool operator==(const LaunchConfig&) const = default;
-    /// Whether it sets anything other than geometry and shared memory.
+    /// Whether the launch sets anything other than geometry and shared memory.
     bool has_attributes() const noexcept { return *this != LaunchConfig{grid, block, shared_bytes}; }
 };
 

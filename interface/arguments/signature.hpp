@@ -12,7 +12,7 @@
 
 namespace bascule {
 
-/// The places of pointer, extents and strides in a view of another library, as read from the compiler's output.
+/// The offsets of the pointer, extents and strides in a view of another library, as read from the compiler's output.
 struct ViewLayout {
     struct Slot {
         int axis = 0;
@@ -28,7 +28,7 @@ struct ViewLayout {
     bool operator==(const ViewLayout&) const = default;
 };
 
-/// One parameter's type, as far as arguments are checked against it. A value.
+/// One parameter's type, as far as arguments are checked against it. A value type.
 struct ParameterType {
     enum class Kind : std::uint8_t {
         scalar,       ///< bool, integers, enumerations, floats down to fp8 and smaller, complex
@@ -80,7 +80,7 @@ struct ParameterType {
 /// Identifies the kernel and the parameter that a view is passed to. Views with bounds checks contain these 8 bytes,
 /// so that a report can name the parameter.
 struct ViewTag {
-    std::uint32_t kernel = 0;  ///< tag_of(its name)
+    std::uint32_t kernel = 0;  ///< tag_of(the kernel's name)
     std::int32_t parameter = 0;
 
     bool operator==(const ViewTag&) const = default;
@@ -115,31 +115,31 @@ struct Signature {
     int find(std::string_view name) const noexcept;
 };
 
-/// Whether it is untyped and has the size of an address.
+/// Whether the parameter is untyped and has the size of an address.
 inline bool may_be_pointer(const ParameterType& declared) noexcept {
     return declared.kind == ParameterType::Kind::untyped && declared.dtype.itemsize == sizeof(std::uint64_t);
 }
 
-/// Whether it takes addresses, null included.
+/// Whether the parameter takes addresses, null included.
 inline bool takes_addresses(const ParameterType& declared) noexcept {
     return declared.kind == ParameterType::Kind::pointer || may_be_pointer(declared);
 }
 
-/// Whether it takes arrays.
+/// Whether the parameter takes arrays.
 inline bool takes_arrays(const ParameterType& declared) noexcept {
     using Kind = ParameterType::Kind;
     return declared.kind == Kind::pointer || declared.kind == Kind::array_view ||
            declared.kind == Kind::masked_view || declared.kind == Kind::span || may_be_pointer(declared);
 }
 
-/// Whether it can hold the handle of a texture or a surface: an integer of 64 bits.
+/// Whether the parameter can hold the handle of a texture or a surface: an integer of 64 bits.
 inline bool can_hold_handle(const ParameterType& declared) noexcept {
     return (declared.kind == ParameterType::Kind::scalar &&
             declared.dtype == DType{DType::Kind::unsigned_integer, 8}) ||
            may_be_pointer(declared);
 }
 
-/// Whether it takes only textures or surfaces.
+/// Whether the parameter takes only textures or surfaces.
 inline bool takes_images(const ParameterType& declared) noexcept {
     return declared.image != ParameterType::Image::none;
 }

@@ -65,17 +65,23 @@ void find_contiguity(ArrayView& view) noexcept;
 
 /// Throws an ArgumentError that names the field, its value, and why the value is wrong.
 using FailField = void (*)(const char* field, const std::string& got, const std::string& why);
-/// An array with an extent of 0 is empty. Fails for 'shape' when an extent is negative, or the bytes do not fit 63 bits.
+/// Returns the number of elements: 0 if an extent is 0. Calls `fail` for 'shape' if an extent is negative, or if the
+/// bytes do not fit 63 bits.
 std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail);
 
 /// Whether all bytes of a non-empty array have addresses below 2**64.
-enum class Reach : std::uint8_t { fits, leaves, too_far };  ///< `too_far`: one axis alone takes 2**63 bytes
+enum class Reach : std::uint8_t {
+    fits,
+    leaves,
+    too_far
+};  ///< `too_far`: one axis alone spans 2**63 bytes or more
 Reach reach_of(const ArrayView& view) noexcept;
 
 /// Strides in bytes of a C-contiguous array.
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept;
 
-/// "a float64 array of shape (1000,)"; adds that it is read-only, and the strides if it is not C-contiguous.
+/// "a float64 array of shape (1000,)"; adds the strides if it is not C-contiguous, and says if it is read-only, masked
+/// or in constant memory.
 std::string describe(const ArrayView& view);
 
 }  // namespace bascule

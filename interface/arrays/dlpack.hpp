@@ -54,26 +54,29 @@ inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensi
     return true;
 }
 
-/// The tensor as a validated array, writable and without a stream, because a tensor names neither. The caller checks
-/// `device` and the kind of memory. Throws: ArgumentError (type, value, not_supported) whose message names the field.
+/// The tensor as a validated array, writable and without a stream, because a tensor has no read-only flag and names no
+/// stream. The caller checks `device` and the kind of memory. Throws: ArgumentError (type, value, not_supported) whose
+/// message names the field.
 ArrayView view_of(const Tensor& tensor);
 
 /// The element type, or nothing if no array can have it. Throws: nothing.
 std::optional<DType> dtype_of(DataType type) noexcept;
 
-/// The DLPack type of an element type; nothing for structures, times and opaque bytes, which DLPack lacks. Throws: nothing.
+/// The DLPack type of an element type; nothing for types that DLPack lacks, such as structures, times and opaque bytes.
+/// Throws: nothing.
 std::optional<DataType> data_type_of(DType dtype) noexcept;
 
 /// Why an array cannot be a tensor, as the rest of a sentence that begins with "the array"; empty if it can.
 std::string why_not_a_tensor(const ArrayView& view);
 
-/// Writes the strides in elements to `out`, which has one place for each axis. The array must be one that can be a tensor.
+/// Writes the strides in elements to `out`, which has one entry for each axis. The array must be one that can be a
+/// tensor.
 void element_strides(const ArrayView& view, std::span<std::int64_t> out) noexcept;
 
-/// "CUDA device 0", "host memory", "pinned host memory", "a device of type 10 (number 0)".
+/// "CUDA device 0", "host memory", "pinned host memory", "a device of DLPack type 10 (number 0)".
 std::string to_string(DeviceId device);
 
-/// Memory that a kernel can reach: on a CUDA device, pinned or managed.
+/// True for memory that a kernel can reach: on a CUDA device, pinned or managed.
 constexpr bool is_cuda(DeviceId device) noexcept {
     return device.type == BASCULE_DL_CUDA || device.type == BASCULE_DL_CUDA_HOST ||
            device.type == BASCULE_DL_CUDA_MANAGED;

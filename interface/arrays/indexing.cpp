@@ -78,7 +78,8 @@ class Builder {
             down ? -static_cast<std::uint64_t>(entry.step) : static_cast<std::uint64_t>(entry.step);
         const std::uint64_t count = (static_cast<std::uint64_t>(distance) - 1) / step + 1;
         offset_ += static_cast<std::uint64_t>(start) * static_cast<std::uint64_t>(stride);
-        // This overflows only if the step goes beyond the array; then one element is left, and its stride is not used.
+        // The product overflows only if the step goes beyond the array; then one element is left, and its stride is not
+        // used.
         push(static_cast<std::int64_t>(count),
              static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) *
                                        static_cast<std::uint64_t>(entry.step)));

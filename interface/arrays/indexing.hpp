@@ -10,7 +10,7 @@
 
 namespace bascule {
 
-/// One entry of an index: `x[3]`, `x[1:10:2]`, `x[...]`, `x[None]`. A value.
+/// One entry of an index: `x[3]`, `x[1:10:2]`, `x[...]`, `x[None]`. A value type.
 struct IndexEntry {
     enum class Kind : std::uint8_t { integer, slice, ellipsis, new_axis };
     Kind kind = Kind::integer;

@@ -52,7 +52,8 @@ constexpr std::uint32_t plain_itemsize(PlainTraits traits) noexcept {
     return static_cast<std::uint32_t>(traits >> 11) & 0x1F;
 }
 
-/// not_plain, unless the array is C-contiguous and aligned, without a mask and without fields.
+/// Returns not_plain unless the array has numbers as elements, is aligned and C-contiguous, and has no mask and no
+/// fields.
 PlainTraits plain_traits(const ArrayView& array) noexcept;
 
 /// Whether the argument is valid and the kernel gets the array's address. If false, the general path decides.
@@ -61,7 +62,7 @@ constexpr bool accepts(PlainTraits parameter, PlainTraits array) noexcept {
 }
 
 /// A plain array as read from a producer: valid, with at least one number, in C order. Its alignment is not checked. A
-/// value, left uninitialised where that saves time; borrows the memory.
+/// value type, left uninitialised where that saves time; borrows the memory.
 struct PlainArray {
     std::uint64_t pointer;
     ProducerStream stream;

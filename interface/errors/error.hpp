@@ -69,7 +69,7 @@ class ArgumentError : public DetailedError<ArgumentErrorDetails> {
     Kind kind_;
 };
 
-/// A file that cannot be read.
+/// A file that cannot be read, or with `keep_sources` not written.
 class FileError : public Error {
   public:
     FileError(const std::string& message, std::string path, int code)
@@ -96,7 +96,7 @@ struct CompileErrorDetails {
     std::vector<Diagnostic> diagnostics{};  ///< all of NVRTC's messages, at the user's places
 };
 
-/// CUDA C++ text that NVRTC refused, or a kernel name that the text does not define.
+/// CUDA C++ text that could not be compiled or linked, or that has no such kernel.
 class CompileError : public DetailedError<CompileErrorDetails> {
   public:
     using DetailedError::DetailedError;

@@ -9,7 +9,7 @@ namespace bascule {
 
 enum class Language { cpp, python };
 
-/// The Python bindings set it when they are imported.
+/// Language::python as soon as the Python bindings are imported.
 inline std::atomic<Language> language_of_advice{Language::cpp};
 
 /// Returns the advice in the program's language.

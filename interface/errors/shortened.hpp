@@ -6,7 +6,7 @@
 
 namespace bascule {
 
-/// Escapes quotes, control characters and invalid UTF-8, and cuts the text after 60 characters.
+/// Escapes double quotes, backslashes, control characters and invalid UTF-8, and cuts the text after 60 characters.
 std::string shortened(std::string_view text);
 
 }  // namespace bascule

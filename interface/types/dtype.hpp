@@ -10,7 +10,7 @@
 
 namespace bascule {
 
-/// An element type as the array interface's `typestr` names it, in this machine's byte order. A small value.
+/// An element type as the array interface's `typestr` names it, in this machine's byte order. A small value type.
 struct DType {
     enum class Kind : std::uint8_t {
         boolean,           ///< b1

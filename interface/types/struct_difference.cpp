@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t most_fields_told = 8;
 
-/// The alignment that NumPy and C++ compilers use. A complex number is aligned like its parts.
+/// The alignment that np.dtype(..., align=True) uses. It aligns a complex number like its parts, unlike
+/// cuda::std::complex.
 std::uint32_t alignment_of(const StructField& field) noexcept {
     if (!field.nested.empty()) {
         std::uint32_t widest = 1;

@@ -9,7 +9,7 @@
 namespace bascule {
 
 /// The same fields one after the other. Unless `aligned`, they are packed without gaps, and nested structures keep
-/// their layout. Otherwise fields and nested structures are placed as np.dtype(..., align=True) and C++ compilers do.
+/// their layout. Otherwise fields and nested structures are placed as np.dtype(..., align=True) does.
 StructLayout place_in_order(const StructLayout& layout, bool aligned);
 
 /// Describes how the offsets and the size of `given` differ from those of the struct `cpp_type`, which has the same

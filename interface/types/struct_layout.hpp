@@ -13,10 +13,10 @@ namespace bascule {
 
 struct StructField;
 
-/// The named fields of a structure, with their offsets. Bytes that no field covers are padding. A value.
+/// The named fields of a structure, with their offsets. Bytes that no field covers are padding. A value type.
 struct StructLayout {
     std::uint32_t bytes = 0;
-    std::vector<StructField> fields;  ///< in the order of their offsets
+    std::vector<StructField> fields;  ///< of arrays: in the order of their offsets
 
     bool operator==(const StructLayout&) const = default;
 };
@@ -42,7 +42,7 @@ constexpr std::string_view to_string(LayoutSource source) noexcept {
     return source == LayoutSource::dtype ? "dtype" : "ctypes structure";
 }
 
-/// One entry of a producer's `descr`. It is padding without a name, or with neither `typestr` nor `nested`.
+/// One entry of a producer's `descr`. An entry without a name is padding.
 struct DescrEntry {
     std::string name;
     std::string typestr;             ///< empty for a nested structure

@@ -272,7 +272,7 @@ std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, co
     return kernels;
 }
 
-/// These kernels are in the image although nobody asked for them, and they have no signatures yet.
+/// Adds the kernels that are in the PTX although nobody asked for them, with the signatures that the compiler gives.
 void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc,
                             const std::vector<KernelDeclaration>& in_text) {
     const std::vector<EntryName> entries = undeclared_entries(image, in_text);
@@ -295,7 +295,7 @@ void add_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc) 
             const std::vector<std::string> options = options_for(question.program, nvrtc);
             layouts = layouts_in(image_of_kernels(question.program, nvrtc, options, nullptr).ptx, question);
         } catch (const CompileError&) {
-            // They are not constant-initialised: these types have no layout, and arguments for them are refused.
+            // The views are not constant-initialised: their types have no layout, and arguments for them are refused.
         }
         remember(question, *layouts);
     }

@@ -57,7 +57,7 @@ const Diagnostic* find_about(std::initializer_list<std::string> expressions,
     return found == diagnostics.end() ? nullptr : &*found;
 }
 
-/// The overloads, each with a cast to its type, as the text spells it, as its expression.
+/// The overloads. The expression of each is a cast to its type as the text spells it.
 std::vector<WantedKernel> overloads_of(const WantedKernel& kernel) {
     std::vector<WantedKernel> overloads;
     for (const KernelDeclaration& declaration : kernel.declarations) {
@@ -132,10 +132,10 @@ KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t paramet
         without_blanks(wanted.expression).find(without_blanks(wanted.name) + '<') != std::string::npos;
     std::vector<const KernelDeclaration*> meant;
     for (const KernelDeclaration& declaration : told != lines.end() ? found : wanted.declarations) {
-        const bool is_it = told != lines.end()
-                               ? std::ranges::find(declaration.lines, told->second) != declaration.lines.end()
-                               : !declaration.is_conditional &&
-                                     declaration.is_template == has_template_arguments;
+        const bool is_it =
+            told != lines.end()
+                ? std::ranges::find(declaration.lines, told->second) != declaration.lines.end()
+                : !declaration.is_conditional && declaration.is_template == has_template_arguments;
         if (is_it && takes(declaration, parameters)) meant.push_back(&declaration);
     }
     if (meant.empty()) return {};

@@ -13,7 +13,7 @@
 
 namespace bascule {
 
-/// The reason why a kernel of the text is absent of which the compiler knows nothing by the name that the text gives it.
+/// The reason that is given if the compiler does not know the name that the text gives to a kernel.
 inline constexpr std::string_view not_seen =
     "is in the text, but the compiler does not see it: an #if removes it for these options, or it is in another namespace "
     "than it appears to be";
@@ -60,15 +60,15 @@ class CompilePlan {
     /// All kernels that the text spells.
     const std::vector<KernelDeclaration>& found() const noexcept { return found_; }
 
-    /// The name expressions in the order of `wanted`, for each kernel its own, unless only signatures are wanted, and
-    /// that of its signature. Those of the variables come last.
+    /// The name expressions: for each kernel, in the order of `wanted`, its own and that of its signature; then those
+    /// of the variables. If only signatures are wanted, there are only those of the signatures.
     std::vector<std::string> name_expressions() const;
     std::size_t expressions_per_kernel() const noexcept { return signatures_only_ ? 1 : 2; }
 
     /// Revises the plan: asks for overloads by their types, and no longer for kernels that these diagnostics refuse.
-    /// Returns false if they concern no kernel, or one that was asked for by name. Revises a kernel at most twice,
-    /// unless it is an instance. One run of the compiler reports about fifty wrong names, so from the fourth revision
-    /// on the plan keeps only names that were asked for.
+    /// Returns false if they concern no kernel, or an instance or variable that was asked for by name, which is never
+    /// revised. Revises a kernel at most twice. One run of the compiler reports about fifty wrong names, so from the
+    /// fourth revision on the plan keeps only names that were asked for.
     bool revise(const std::vector<Diagnostic>& diagnostics);
 
     /// Why the first instance or variable in these diagnostics does not exist: "has no instance ..."; may be empty.

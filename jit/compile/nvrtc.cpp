@@ -26,8 +26,8 @@ constexpr const char* advice =
     "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
     "bascule.config.nvrtc_library (Python), ToolkitLocation::nvrtc_libraries (C++).";
 
-/// The first of the named libraries that loads; without names, the first one in the usual places. Among the libraries
-/// of one place, the order depends on the driver.
+/// Opens one of the named libraries or, without names, one in the usual places: the first that loads. Those that the
+/// driver accepts are tried first (by_preference).
 DynamicLibrary open_nvrtc(const std::vector<std::string>& named, const DriverLimit& limit) {
     if (!named.empty()) return {"NVRTC", by_preference({named}, limit), advice};
     const std::vector<NvrtcPlace> places = nvrtc_places();
@@ -81,7 +81,7 @@ struct Nvrtc::Functions {
 #define BASCULE_MEMBER(member, function) decltype(&::function) member;
     BASCULE_NVRTC_FUNCTIONS(BASCULE_MEMBER)
 #undef BASCULE_MEMBER
-    // Since 12.8.
+    // NVRTC has these since 12.8; null before.
     nvrtcResult (*get_pch_heap)(std::size_t*);
     nvrtcResult (*set_pch_heap)(std::size_t);
     Version loaded_version;
@@ -150,7 +150,7 @@ bool Nvrtc::has_precompiled_headers() const noexcept {
 }
 
 void Nvrtc::enlarge_precompiled_header_heap() const {
-    // Called once, because a heap that is in use must not be replaced. Unused parts of the heap take no memory.
+    // Set only once, because a heap that is in use must not be replaced. Unused parts of the heap take no memory.
     constexpr std::size_t enough = std::size_t{1} << 30;  // CUB of CUDA 13.5 needs 310 MB
     static std::mutex mutex;
     const std::lock_guard lock(mutex);

@@ -27,7 +27,7 @@ class Nvrtc {
     /// The version, and the builds of the library and its builtins. NVRTCs with equal identities compile to the same
     /// code. Empty if the build cannot be identified.
     const std::string& identity() const noexcept { return identity_; }
-    /// Those that exist, in order.
+    /// The existing directories of headers, in the order of the search.
     const std::vector<std::string>& include_paths() const noexcept { return include_paths_; }
     /// Whether they belong to an installation; false if the user named them.
     bool found_include_paths() const noexcept { return found_include_paths_; }

@@ -15,12 +15,12 @@ inline constexpr const char* prelude_name = "bascule_prelude.h";
 
 /// The whole prelude: signatures, views, bounds checks, loops, variables.
 const std::string& whole_prelude();
-/// The templates that reflection needs, a third of the prelude.
+/// The part that all programs get, a third of the prelude: the templates that reflection needs, and names of nvcc.
 const std::string& signature_prelude();
 
 /// The part of the prelude that this program can use, because a small kernel compiles 6 % faster without the views. It
-/// is the whole prelude if the text names `bascule`, includes a header, or contains something that could spell either
-/// (##, a continued line), and if options that Bascule does not know are set.
+/// is the whole prelude for the type of a variable, with the option `debug` and with options in `extra`, and if the
+/// text, a define or an instance names `bascule`, includes a header, or could spell either (##, a continued line).
 const std::string& prelude_for(const Program& program);
 
 /// Throws: ArgumentError (value) with the option.

@@ -126,7 +126,7 @@ bool DriverLimit::accepts(CudaVersion nvrtc) const noexcept {
 
 CudaVersion version_of_library(const std::string& path) {
     std::error_code error;
-    // Because libnvrtc.so is a link to libnvrtc.so.12.4.127.
+    // Resolves links, because libnvrtc.so is one to libnvrtc.so.12.4.127.
     const fs::path file = fs::canonical(path, error);
     if (error) return {};
     const auto named = version_behind(file.filename().string(), "libnvrtc.so.");

@@ -6,7 +6,7 @@
 
 namespace bascule {
 
-/// Major and minor number of a CUDA release. A value.
+/// Major and minor number of a CUDA release. A value type.
 struct CudaVersion {
     int major = 0;
     int minor = 0;

@@ -63,7 +63,8 @@ struct Prefix {
     int lines = 0;
 };
 
-/// Empty if that part ends inside an #if, because the compiler then writes no file.
+/// Returns an empty prefix for a text without declarations, and if that part ends inside an #if, because the compiler
+/// then writes no file.
 Prefix prefix_of(const std::string& text) {
     const LexedText lexed = lex(text);
     int open = 0;

@@ -30,7 +30,7 @@ bool is_view(const Parameter& parameter) {
            parameter.type.static_extents.size() <= most_axes;
 }
 
-/// The arguments of an mdspan's constructor after the pointer.
+/// The C++ text of the mdspan constructor's argument after the pointer: the mapping.
 std::string mapping_of(const std::string& type, const ParameterType& declared) {
     std::vector<int> extents;
     std::vector<int> strides;

@@ -1,4 +1,4 @@
-// The templates that report a kernel's parameters to the host: the part of the prelude that every program gets.
+// The templates that report a kernel's parameters to the host. Every program gets this part of the prelude.
 #pragma once
 #pragma nv_diag_suppress 1444  // the warning about a deprecated type belongs to the user's own line
 namespace bascule {

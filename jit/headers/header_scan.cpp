@@ -271,7 +271,7 @@ class Scan {
         return is_file;
     }
 
-    /// NVRTC would open it and wait for its end.
+    /// Refuses a pipe or a device, because NVRTC would open it and wait for its end.
     [[noreturn]] static void refuse_endless(const std::string& path) {
         throw FileError(
             fmt::format("the header {} is a pipe or a device, which may have no end. Make it a file, or pass "

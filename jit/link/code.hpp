@@ -19,7 +19,7 @@ enum class CodeKind : std::uint8_t {
 CodeKind kind_of_code(std::string_view bytes) noexcept;
 const char* to_string(CodeKind kind) noexcept;  ///< "PTX", "a cubin"
 
-/// One piece of code, with a name for messages, such as the file's. A value.
+/// One piece of code, with a name for messages, such as the file's. A value type.
 struct Code {
     std::string name;
     std::string bytes;

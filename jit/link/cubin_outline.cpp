@@ -112,7 +112,7 @@ class Cubin {
         return std::string_view(code_.bytes).substr(begin, end - begin);
     }
 
-    /// Since CUDA 13, the number is in the second byte.
+    /// The architecture is in the lowest byte of the flags, since CUDA 13 in the second one.
     Arch arch() const {
         const bool is_13 = header_.identification[abi_in_identification] == abi_of_cuda_13;
         const auto number = static_cast<int>(is_13 ? header_.flags >> 8 & 0xFF : header_.flags & 0xFF);

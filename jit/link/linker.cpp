@@ -43,7 +43,7 @@ std::string base_name(const std::string& name) {
     return text.substr(0, text.find('('));
 }
 
-/// A sentence about the name that was probably meant by one that nothing defines; empty if no name is similar.
+/// A sentence about the definition that was probably meant by an undefined name; empty if no name is similar.
 std::string likely_meaning(const Place& needed, const std::vector<Place>& all, std::span<const Code> codes) {
     for (const Place& each : all) {
         if (each.symbol->linkage == Linkage::external || each.code == needed.code) continue;

@@ -156,7 +156,7 @@ std::vector<std::string> candidates(const Nvrtc& nvrtc) {
     return found;
 }
 
-/// The library's version. Before CUDA 12.3 it has no function for it; it then has the version of NVRTC.
+/// The library's version. Before CUDA 12.3 the library does not report it; it is then taken to be `otherwise`.
 CudaVersion version_of(const DynamicLibrary& library, CudaVersion otherwise) {
     using Ask = Result (*)(unsigned int*, unsigned int*);
     const auto ask = reinterpret_cast<Ask>(library.find("nvJitLinkVersion"));

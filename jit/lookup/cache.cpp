@@ -101,7 +101,8 @@ struct Uncacheable {
     std::string doubt;
 };
 
-/// The headers of `Program::headers` are gone. Only the thread that asked with them fails, not those that wait for the key.
+/// The headers no longer match `Program::headers`. Only the thread that asked for these headers fails, not those that
+/// wait for the key.
 struct HeadersChanged : Error {
     using Error::Error;
 };
@@ -137,7 +138,8 @@ Lookup make_once(const std::shared_ptr<const Request>& request, std::string& why
     CacheState& cache = *request->cache;
     if (logs(cache_logger, LogLevel::info))
         why = cache.disk.why_missing(request->key, request->wanted.source_directory);
-    // This ends: a round without an outcome means that another thread made the image of other headers.
+    // This ends: a round without an outcome means that another thread has finished work for this key, and made no image
+    // that fits these headers.
     while (true) {
         const auto outcome = std::make_shared<Outcome>();
         cache.flights.run(request->key, request->description(),

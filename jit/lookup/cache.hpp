@@ -29,10 +29,11 @@ struct CacheStatistics {
 
 /// Images by program, from memory, from disk, or from the compiler. Concurrent requests for one program compile it
 /// once: the others wait and share the result or the failure; failures are not kept. Notices if a header is edited, put
-/// back, or begins to shadow another. Thread-safe; holds no lock while compiling or during file calls.
+/// back, or begins to shadow another. Thread-safe; holds no mutex while it compiles or uses the cache directory.
 class Cache {
   public:
-    /// Receives one sentence when the directory cannot be used; called without a lock by the thread that compiles.
+    /// Receives a sentence when the directory cannot be used or the limit is not a size. Called without a lock, by the
+    /// thread that asked for the image.
     using WarningHandler = std::function<void(const std::string&)>;
 
     /// `toolkit`: where to look for NVRTC at the first compile. `place`: the directory of images on disk; empty: memory

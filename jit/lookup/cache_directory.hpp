@@ -14,8 +14,9 @@
 namespace bascule {
 
 /// BASCULE_CACHE_DIR if it is set (empty means that nothing is kept); else `bascule` in XDG_CACHE_HOME if that is
-/// absolute; else ~/.cache/bascule. The last one has a problem if others can replace a directory on its path: one that
-/// every user can write to, unless it is sticky like /tmp and the directory in it belongs to this user.
+/// absolute; else ~/.cache/bascule. Only for the last one, `problem` is set if others can replace a directory on the
+/// path: if every user can write to its parent, unless that is sticky like /tmp and the directory belongs to this user
+/// or root.
 CachePlace default_cache_place();
 
 /// One directory, made with mode 0700 at first use. Its files are code that this process will run, so it is refused if
@@ -34,7 +35,7 @@ class CacheDirectory {
     enum class Answer : std::uint8_t {
         read,
         missing,
-        refused,   ///< not a trusted file: a link, another user's, writable by others, or hard-linked
+        refused,   ///< not a regular file, another user's, writable by others, hard-linked, or above 1 GiB
         unusable,  ///< an I/O error, or the directory itself is refused: `problem` says what
     };
     Answer read(const std::string& name, File& file, std::string& problem) const;

@@ -15,11 +15,11 @@
 
 namespace bascule {
 
-/// Makes programs start faster and never fails one: any fault of the directory or an entry is a miss, and is reported
-/// once. Thread-safe; holds no lock.
+/// Makes programs start faster and never fails one: any fault of the directory or an entry is a miss. The first fault
+/// of the directory is reported; bad entries are not. Thread-safe; holds no mutex.
 class DiskCache {
   public:
-    /// Receives one sentence, at most once for each cache.
+    /// Receives a sentence: for each cache at most one about the directory and one about the limit.
     using WarningHandler = std::function<void(const std::string&)>;
 
     /// If the place has no path, or a problem, nothing is found and nothing is kept.
@@ -57,8 +57,8 @@ class DiskCache {
     std::vector<Listed> list(std::optional<std::string>& problem) const;
     /// The bytes of an entry; nothing if there is no entry of this name, or it cannot be trusted.
     std::optional<std::string> bytes_of(const std::string& name) const;
-    /// Stores an entry that `bytes_of` returned, here or on another machine. Returns false if it was already here, or
-    /// all places for header states are taken.
+    /// Stores an entry that `bytes_of` returned, here or on another machine. Returns false if it was already here, if
+    /// all places for header states are taken, or after a `problem`.
     bool adopt(std::string_view bytes, std::optional<std::string>& problem);
     /// Sweeps now, down to the limit.
     Removed sweep() const;

@@ -21,7 +21,7 @@ struct Candidate {
     std::vector<std::string> types;                  // of its parameters
     std::string lowered_name;                        // empty: no expression means this function alone
     std::string spelling;
-    std::vector<std::string> written_types;  // the same as the text spells them, if templates compete
+    std::vector<std::string> written_types;  // `types` as the text spells them; only if templates compete
     std::vector<int> weak_integers;
 };
 
@@ -160,7 +160,7 @@ struct Chooser {
     }
 
     /// Asks the compiler for the signature with markers as template arguments, which resolves macros and aliases.
-    /// Returns the patterns of the text if the compiler refuses the markers.
+    /// Returns the patterns of the text if they are clear or have a pack, or if the compiler refuses the markers.
     std::vector<TypePattern> asked_patterns(const KernelDeclaration& declaration,
                                             std::vector<TypePattern> in_text) const {
         const bool has_pack =
@@ -299,12 +299,13 @@ struct Chooser {
             if (found != tied.end()) return **found;
             return std::nullopt;
         } catch (const CompileError&) {
-            // Perhaps because of another template, which these arguments do not call.
+            // The error may come from another template, which these arguments do not call.
         }
         return most_specialized_alone(tied);
     }
 
-    /// Asks the compiler with functions that are declared after the text, with the same templates; each returns its number.
+    /// Declares functions with the same template parameters after the text, each of which returns its own number, and
+    /// asks the compiler which one a call selects.
     std::optional<Candidate> most_specialized_alone(std::span<const Candidate* const> tied) const {
         std::string functions;
         for (std::size_t i = 0; i < tied.size(); ++i) {
@@ -340,7 +341,7 @@ struct Chooser {
         return std::nullopt;
     }
 
-    /// Unevaluated expressions of these types.
+    /// Expressions of these types, for unevaluated operands.
     static std::vector<std::string> null_values(std::span<const std::string> types) {
         std::vector<std::string> values;
         values.reserve(types.size());
@@ -349,7 +350,7 @@ struct Chooser {
         return values;
     }
 
-    /// The text declares the name, and the compiler sees none of its functions.
+    /// Throws if the image lists the name among the kernels that it lacks.
     void fail_absent() const {
         for (const auto& [name, reason] : request.image_of({{}, {}})->absent) {
             if (name != request.name) continue;

@@ -6,8 +6,8 @@
 
 namespace bascule {
 
-/// Blocks all signals for the calling thread and threads that it makes, except those of their own faults, which cannot
-/// be blocked. Returns the previous mask.
+/// Blocks all signals for the calling thread and threads that it makes, except those of their own faults, which must
+/// not be blocked. Returns the previous mask.
 sigset_t block_signals() noexcept;
 
 /// Runs `work` on a separate thread and waits for it. Meanwhile, handlers of SIGINT and SIGTERM in the shared library

@@ -29,8 +29,8 @@ class InsideNvrtc {
 /// gate closes before these libraries are destroyed.
 void close_gate_at_exit() noexcept;
 
-/// Closes the gate now, if the process is about to end: static objects that a compile makes after the last
-/// close_gate_at_exit would be destroyed before the gate closes. The calling thread can still compile.
+/// Closes the gate now. Call this when the process is about to end, because static objects that a compile makes after
+/// the last close_gate_at_exit would be destroyed before the gate closes. The calling thread can still compile.
 void close_gate() noexcept;
 
 /// Whether compiles of threads other than the one that closed it stop from now on.

@@ -10,8 +10,8 @@ namespace bascule {
 /// so that the child finds it free and the tables complete.
 std::mutex& fork_safe_mutex();
 
-/// The number of forks between this process and the one that loaded Bascule. Work that another thread began before the
-/// last fork never continues.
+/// The number of forks between this process and the one that first called fork_safe_mutex. Work that another thread
+/// began before the last fork never continues.
 std::uint64_t fork_generation() noexcept;
 
 }  // namespace bascule

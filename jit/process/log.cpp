@@ -10,7 +10,7 @@
 namespace bascule {
 namespace {
 
-/// Nothing: no messages are logged.
+/// The least level that BASCULE_LOG asks for; nothing if it asks for no messages.
 std::optional<LogLevel> level_from_environment() noexcept {
     const char* value = std::getenv("BASCULE_LOG");
     const std::string_view level = value == nullptr ? "" : value;

@@ -13,8 +13,8 @@ inline constexpr const char* toolkit_target = "sbsa-linux";
 inline constexpr const char* toolkit_target = "x86_64-linux";
 #endif
 
-/// The directory of that program or shared library, its neighbouring lib directories, and the directories of its
-/// RUNPATH; empty if the system does not report them. Never throws.
+/// The directory of the program or shared library that contains this code, the lib directories next to it, and the
+/// directories of its RUNPATH; empty if the system does not report them. Never throws.
 std::vector<std::filesystem::path> own_places();
 
 }  // namespace bascule

@@ -21,7 +21,7 @@ struct LogHandler {
 
 /// How threads wait for compiles. Only Python's main thread handles signals.
 struct CompileWatch {
-    /// Whether the calling thread is to be asked while it waits; its compiles then run on separate threads.
+    /// Whether to call is_interrupted while the calling thread waits; its compiles then run on separate threads.
     bool (*watches_this_thread)() noexcept = nullptr;
     /// Called in the waiting thread every 50 ms, without a lock. `what` is being compiled; true ends the wait.
     bool (*is_interrupted)(const std::string& what, std::chrono::milliseconds waited) noexcept = nullptr;

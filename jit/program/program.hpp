@@ -1,4 +1,4 @@
-// Everything that determines the result of a compile, as a value.
+// What a compile is asked for, as a value.
 #pragma once
 
 #include <cstdint>

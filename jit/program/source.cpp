@@ -132,7 +132,7 @@ void keep_source(const Source& source, const CompileOptions& options) {
     if (!is_link && read_file(path) == source.text) return;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) fail_kept(path.parent_path(), error.value());
-    // Renamed when it is complete, because another process may write the same file. A link at the path is not followed.
+    // The file is renamed when it is complete, because another process may write the same one. This replaces a link.
     std::random_device random;
     const std::string temporary = fmt::format("{}.{:08x}{:08x}", path.string(), random(), random());
     const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

@@ -17,7 +17,7 @@ struct Source {
     std::string directory;          ///< searched first for quoted includes; empty for a string
 };
 
-/// Reads a file. Throws: Error with the path and the system's reason.
+/// Reads a file. Throws: FileError with the path and the system's reason; ArgumentError (value) for a NUL in the path.
 Source read_source(const std::string& path);
 
 /// The name under which a text is compiled: equal texts are one program, whatever their origin.

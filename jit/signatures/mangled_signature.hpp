@@ -9,7 +9,7 @@
 
 namespace bascule {
 
-/// A parameter of a kernel as the code itself describes it. A value.
+/// A parameter of a kernel as the code itself describes it. A value type.
 struct CodeParameter {
     enum class Type : std::uint8_t {
         unknown,   ///< in PTX a number or an address; in machine code anything

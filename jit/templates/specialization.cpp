@@ -332,7 +332,7 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
         if (!parameters[at].is_pack) ++at;
     }
     for (const auto& [name, text] : given.named) {
-        // Named, because clang before 16 cannot capture a structured binding.
+        // Captures `name` by an initializer, because clang before 16 cannot capture a structured binding.
         const auto found = std::ranges::find_if(
             parameters, [&, &name = name](const TemplateParameter& each) { return each.name == name; });
         if (found == parameters.end()) {

@@ -206,7 +206,7 @@ class Finder {
         }
     }
 
-    /// A specialisation may name the parameters otherwise, and is an instance of its template.
+    /// Clears parameter names of the template that differ in this specialisation, which is an instance of the template.
     void compare_names(const KernelDeclaration& specialisation) {
         for (KernelDeclaration& known : found_) {
             if (known.is_template && known.name == specialisation.name &&
@@ -324,7 +324,7 @@ class Finder {
         return fits_one("void bool char short int long float double signed unsigned auto", word);
     }
 
-    /// Adds a kernel. A declaration and its definition are one kernel; two definitions are overloads.
+    /// Adds a kernel. A declaration and its definition are one kernel. Two definitions are two: an #if may choose one.
     void add(KernelDeclaration kernel) {
         for (KernelDeclaration& known : found_) {
             const bool same = known.name == kernel.name && known.parameter_types == kernel.parameter_types &&

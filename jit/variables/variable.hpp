@@ -11,7 +11,7 @@
 
 namespace bascule {
 
-/// The properties of a variable that an array needs. A value.
+/// The properties of a variable that an array needs. A value type.
 struct Variable {
     std::string name;  ///< the name that was asked for: "ns::table", "scale<float>"
     std::string

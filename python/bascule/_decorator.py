@@ -155,7 +155,7 @@ class LaunchRule(Displayed):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return a reference if the module has the rule under its name, otherwise the rule's parts."""
+        """Return an instance's rule and kernel; its name (protocols before 4, if its module has it); or its parts."""
         if self._family is not None:
             return _rule_of, (self._family, self._kernel)
         if protocol < 4 and _find_rule(self.__module__, self.__qualname__) is self:

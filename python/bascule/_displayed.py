@@ -5,7 +5,7 @@ from typing import Any
 
 
 def drawing() -> Any:
-    """The module `bascule._display`, which imports what it draws: nothing that it draws may import it by name."""
+    """Return `bascule._display`, which imports the modules of the objects that it draws: these must not import it."""
     return importlib.import_module("bascule._display")
 
 

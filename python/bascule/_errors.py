@@ -91,7 +91,7 @@ __all__ += ["CacheError"]
 
 
 class CompileError(Error, RuntimeError):
-    """NVRTC rejected the text, or the text has no kernel of that name.
+    """The text could not be compiled or linked, or has no such kernel.
 
     `str(error)` is plain text. The interpreter prints an uncaught CompileError in colour on a terminal; the environment
     variables NO_COLOR and FORCE_COLOR are respected.
@@ -136,7 +136,7 @@ class KernelAttributeError(CompileError, AttributeError):
 
 
 class FileError(Error, OSError):
-    """A file of CUDA C++ cannot be read.
+    """A file cannot be read, or with `keep_sources` not written.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class MissingFileError(FileError, FileNotFoundError):
 
 
 class LibraryError(Error, OSError):
-    """NVRTC, the driver or the emulated device cannot be loaded.
+    """A library or a tool cannot be loaded or used: NVRTC, nvJitLink, the driver, the emulated device, a disassembler.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ def sites(frame: FrameType | None) -> tuple[Site, ...]:
 
 
 def find(text: str, calls: tuple[Site, ...]) -> Place:
-    """Return the literal's file and line, or a name with the line of the call if no literal is found."""
+    """Return the literal's file and line; if not found, a name with the call's line, or "<string>" without a file."""
     for filename, line in calls:
         first_line = _first_line(text, filename, line)
         if first_line is not None:

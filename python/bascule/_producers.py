@@ -168,7 +168,7 @@ def stream_of_environment() -> str:
 
 
 def set_stream_of(value: str, name: str = "bascule.config.stream_of") -> None:
-    """Set `bascule.config.stream_of`."""
+    """Check and apply a value of `bascule.config.stream_of`."""
     if value not in ("library", "spec"):
         raise ArgumentTypeError(
             f'{name} is {value!r}: set it to "library" (use the library\'s stream for arrays that name none) or "spec" '

@@ -43,7 +43,7 @@ def environment(given: Mapping[str, str], schedule: str | None = None) -> dict[s
 
 
 def load(schedule: str | None) -> None:
-    """Load the libraries into this process, once. Raises LibraryError if a driver or nvJitLink is already loaded."""
+    """Load the libraries into this process, once. Raises LibraryError if it is too late for that."""
     loaded = _loaded(_DRIVER)
     if loaded is None:
         _refuse_clients()

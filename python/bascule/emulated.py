@@ -32,7 +32,7 @@ class Operation(NamedTuple):
 def trace() -> Iterator[list[Operation]]:
     """Record operations while the block runs. The list is filled when the block ends.
 
-    Raises LibraryError when kernels run on a GPU.
+    On a GPU it records the driver calls that Bascule makes.
     """
     operations: list[Operation] = []
     _bascule._trace_start()
@@ -157,7 +157,8 @@ def install(*, schedule: str | None = None) -> None:
         When enqueued work runs, as in BASCULE_EMULATED_SCHEDULE. None takes that variable, else 'threads', so that a
         kernel that waits for the host can end.
 
-    Raises LibraryError if a CUDA driver, nvJitLink or such a library is already loaded.
+    Raises LibraryError if a CUDA driver, nvJitLink or such a library is already loaded, or if Bascule already uses a
+    GPU or another schedule.
 
     >>> bascule.emulated.install()
     >>> from numba import cuda

@@ -21,9 +21,9 @@ void check_calls_of_driver(pybind11::module_& module, Services& services);
 void bind_devices(pybind11::module_& module);
 void bind_streams(pybind11::module_& module);
 void bind_graphs(pybind11::module_& module);
-/// The number of owners held, and launches that wait for their kernel.
+/// Functions for bascule.debug, and for the number of owners that are held.
 void bind_debug(pybind11::module_& module);
-/// The emulated device's own functions: recorded operations, and races.
+/// Functions of bascule.emulated: recorded operations (on a GPU too), races and leaks.
 void bind_emulated(pybind11::module_& module);
 /// Traces, profilers' ranges and launch hooks.
 void bind_traces(pybind11::module_& module);
@@ -75,7 +75,7 @@ void bind_globals(pybind11::module_& module);
 /// `bascule.load_module` and `bascule.link`. Call it after bind_kernels.
 void bind_linking(pybind11::module_& module);
 
-/// Gives the classes `__reduce__`, and the immutable ones `__copy__` and `__deepcopy__`. Call it after all classes are bound.
+/// Functions for bascule._pickling; `__copy__` and `__deepcopy__` of immutable classes. Call it after these are bound.
 void bind_pickling(pybind11::module_& module);
 /// Gives every class bound so far bascule._pickling's `__reduce__`, which refuses objects that belong to one process.
 /// Python's default does not work for pybind11's objects.

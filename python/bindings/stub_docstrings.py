@@ -41,7 +41,8 @@ def documented(stub: str, module: object) -> str:
 
 
 def definitions(body: list[ast.stmt], owner: object) -> Iterator[tuple[ast.ClassDef | ast.FunctionDef, str]]:
-    """Yields classes and functions in the order of the text, with their docstrings. Of overloads, only the first."""
+    """Yields classes and functions in the order of the text, with their docstrings. Skips all but the first
+    overload."""
     seen: set[str] = set()
     for node in body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name in seen:

@@ -34,7 +34,7 @@ class Device {
     static std::optional<Device> of_primary(CUctx_st* context);
 
     int ordinal() const noexcept { return known_->ordinal; }
-    /// The primary context. The first call retains it and never releases it. Throws: CudaError if the device refuses.
+    /// The primary context. The first call retains it; it is never released. Throws: CudaError if the device refuses.
     CUctx_st* context() const {
         CUctx_st* const retained = known_->context.load(std::memory_order_acquire);
         return retained != nullptr ? retained : retain();
@@ -43,8 +43,8 @@ class Device {
     bool in_use() const noexcept { return known_->context.load(std::memory_order_acquire) != nullptr; }
     /// Whether the primary context is in use in this process. Throws: CudaError.
     bool is_active() const;
-    /// A context for queries about memory of any device: the current one, or that of any device in use. Creates this
-    /// device's context only as a last resort. Throws: CudaError.
+    /// A context for queries about memory of any device: this device's if it is in use, else the current one, else the
+    /// primary context of any device that has one. Creates this device's only as a last resort. Throws: CudaError.
     CUctx_st* context_for_questions() const;
     const std::string& name() const noexcept;
     Arch arch() const noexcept;        ///< the compilation target: sm_90 on a GPU, compute_90 when emulated

@@ -93,7 +93,7 @@ MemoryFacts ask(std::uint64_t address, Device device) {
            array.pointer, describe(array), ordinal, primary_context_advice);
 }
 
-/// Pool memory belongs to no context and is accepted.
+/// Whether the memory belongs to a primary context. Pool memory belongs to no context and is accepted.
 bool is_primary(const MemoryFacts& memory) {
     if (memory.context == nullptr) return true;
     const Device device(memory.ordinal);

@@ -95,13 +95,13 @@ class ProvenMemory {
 };
 
 inline ProvenMemory proven_memory;
-/// Either flag restricts the use of the cache. Both are set before the first array is read, or between launches.
+/// Either flag restricts the use of the cache.
 inline std::atomic<bool> asks_always{false};     // check_memory
-inline std::atomic<bool> several_devices{true};  // more than one device, once there is a driver
+inline std::atomic<bool> several_devices{true};  // more than one device; set by resolve_at_home
 
 }  // namespace detail
 
-/// True also while no driver is loaded.
+/// True if there are several devices, and until the driver has been asked about the first array.
 inline bool several_devices() noexcept { return detail::several_devices.load(std::memory_order_relaxed); }
 
 /// True if a non-empty array is known to be on `home.device`, which is then decided, or in host memory that its kernels

@@ -88,7 +88,7 @@ struct number {
         if (kind == is_floating) return static_cast<T>(real);
         return kind == is_signed ? static_cast<T>(integer) : static_cast<T>(bits());
     }
-    /// Integers by way of float, as NumPy does; float64 at once, so that it is rounded once.
+    /// Converts integers by way of float, as NumPy does, and float64 directly, so that it is rounded once.
     __device__ unsigned short to_half() const {
         unsigned short half;
         if (kind == is_floating) {

@@ -34,7 +34,7 @@ size_t bascule_emulated_last_fault(char* json, size_t capacity);
  * the thread's next launch reads the number and resets it to 0. */
 uint64_t* bascule_emulated_next_site(void);
 
-/* Operations in the order in which the host issued them. */
+/* The kinds of operations in a trace, which lists them in the order in which the host issued them. */
 enum {
     BASCULE_EMULATED_RECORD = 1, /* cuEventRecord: event, stream */
     BASCULE_EMULATED_WAIT = 2,   /* cuStreamWaitEvent: event, stream */
@@ -68,8 +68,8 @@ size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacit
  * thread's next launch, copy, fill or graph launch records its times under that number and resets the variable to 0.
  * Captured operations record nothing. */
 uint64_t* bascule_emulated_next_timer(void);
-/* Gets when that operation began and ended, in nanoseconds of CLOCK_MONOTONIC; a graph counts as one operation. Returns 1
- * and discards the times, or returns 0 if it has not run. The times say nothing about a GPU. */
+/* Gets when the operation with this number began and ended, in nanoseconds of CLOCK_MONOTONIC; a graph counts as one
+ * operation. Returns 1 and discards the times, or returns 0 if it has not run. The times say nothing about a GPU. */
 int bascule_emulated_take_times(uint64_t number, int64_t* begin, int64_t* end);
 
 /* Sets the text that reports print after "the 64-byte allocation", for example "made at train.py:12". Copies `name`.
@@ -130,10 +130,10 @@ typedef struct BasculeEmulatedRaceStatistics {
 void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out);
 
 /* A callback that a thread inside a driver function calls about every 100 ms, with no lock held, while it runs a kernel or
- * waits for one. A nonzero result interrupts the function and is kept until it returns. If the kernel runs inside the
- * function that launched it, only that kernel ends, and the function returns CUDA_ERROR_TIMEOUT. Otherwise all pending
- * work of all contexts is dropped, and those contexts fail with CUDA_ERROR_LAUNCH_TIMEOUT. The callback may not call the
- * driver. NULL (the default): functions are not interrupted. */
+ * waits for one. A nonzero result interrupts the function. If the kernel runs inside the function that launched it,
+ * only that kernel ends, and the function returns CUDA_ERROR_TIMEOUT. Otherwise all pending work of all contexts is
+ * dropped, and those contexts fail with CUDA_ERROR_LAUNCH_TIMEOUT. The callback may not call the driver. NULL (the
+ * default): functions are not interrupted. */
 typedef int (*BasculeEmulatedInterrupt)(void);
 void bascule_emulated_set_interrupt(BasculeEmulatedInterrupt interrupt);
 

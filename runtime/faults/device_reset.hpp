@@ -10,7 +10,7 @@ namespace bascule {
 /// runs, which can only happen in a signal handler.
 void reset_emulated_devices();
 
-/// Whether a fault has lost the context of a device in use. Its calls then return the fault's error.
+/// Whether a fault has lost the context of a device in use. Calls on that device then return the fault's error.
 bool is_context_lost() noexcept;
 
 }  // namespace bascule

@@ -34,7 +34,7 @@ struct Graph::Content {
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;  // null before the first launch
     GraphNeeds needs;
-    /// The number of places of a stream's queue that a launch counts for: its nodes, at most a sixth of all places.
+    /// The number of places in a stream's queue that a launch counts for: one per node, at most a sixth of most_places.
     std::uint32_t operations = 1;
 };
 

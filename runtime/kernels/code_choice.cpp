@@ -12,8 +12,8 @@ namespace {
 
 int number_of(Arch arch) noexcept { return 10 * arch.major + arch.minor; }
 
-/// Tegra devices. The programming guide promises binary compatibility only for desktop GPUs: Tegra devices do not run
-/// other devices' machine code, nor others theirs. CUDA 12 calls architecture 110 101.
+/// True for Tegra devices. The programming guide promises binary compatibility only for desktop GPUs: Tegra devices do
+/// not run other devices' machine code, nor others theirs. CUDA 12 calls architecture 110 101.
 bool stands_alone(Arch arch) noexcept {
     constexpr std::array tegra = {53, 62, 72, 87, 101, 110};
     return std::find(tegra.begin(), tegra.end(), number_of(arch)) != tegra.end();

@@ -9,8 +9,8 @@
 
 namespace bascule {
 
-/// A variable in a device's memory. The module owns the memory: keep the module, or one of its kernels. A value; any
-/// thread may use it. Copies (memory.hpp) are ordered by the stream, like those of any array.
+/// A variable in a device's memory. The module owns the memory: keep the module, or one of its kernels. A value type;
+/// any thread may use it. Copies (memory.hpp) are ordered by the stream, like those of any array.
 struct Global {
     Variable variable;
     std::uint64_t address = 0;

@@ -132,8 +132,8 @@ std::uint32_t side(std::uint64_t extent, std::uint32_t most) noexcept {
     return power;
 }
 
-/// Chooses the block's shape. With one axis, all threads are along it. With several, a tile of 256 threads has 32 along
-/// x, so that a warp reads adjacent elements, and short edges.
+/// Chooses the block's shape. With one axis, all threads are along it. With several, the block is a tile of at most 256
+/// threads, at most 32 of them along x, so that a warp reads adjacent elements and the tile stays compact.
 Dim3 block_for(std::span<const std::uint64_t> work, std::uint32_t threads) noexcept {
     constexpr std::uint32_t warp = 32;
     constexpr std::uint32_t tile = 256;

@@ -1,4 +1,4 @@
-// One launch: waits, cuLaunchKernelEx, fences, owners.
+// One launch: orders it with the producers' streams, calls cuLaunchKernelEx, and keeps the owners.
 #pragma once
 
 #include <bascule/interface/arguments/argument.hpp>

@@ -6,8 +6,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/program/source.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
+#include <bascule/jit/program/source.hpp>
 #include <bascule/jit/signatures/mangled_signature.hpp>
 #include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/kernels/module_state.hpp>
@@ -167,7 +167,7 @@ void ModuleState::add_functions(const std::vector<Instance>& instances, Unit& un
 }
 
 std::vector<Instance> ModuleState::without_function(std::vector<Instance> wanted) {
-    std::ranges::sort(wanted, {}, &Instance::expression);  // the cache key must not depend on it
+    std::ranges::sort(wanted, {}, &Instance::expression);  // the cache key must not depend on their order
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     const std::lock_guard lock(growing);
     std::erase_if(wanted, [&](const Instance& each) { return functions.contains(each.expression); });

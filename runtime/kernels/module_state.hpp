@@ -65,7 +65,7 @@ class Unit {
 
   private:
     struct Compiled {
-        Arch asked;  ///< of the program if the compiler made the image
+        Arch asked;  ///< the image may be for an older architecture
         Cache::Lookup lookup;
     };
     const Compiled* find(Arch arch) const noexcept;  // the caller holds `compiling_`

@@ -11,8 +11,8 @@
 namespace bascule {
 namespace {
 
-/// Constant variables need not be shared, because all copies have the same value. Asks the compiler if the variable has
-/// an initial value.
+/// Whether the variable is declared const: it then need not be shared, because all copies have the same value. Asks the
+/// compiler, but only about variables with an initial value.
 bool is_const(const ProbedProgram& program, const PtxVariable& variable) {
     const std::string name = variable.has_value ? name_in_text(variable.name) : "";
     if (name.empty()) return false;

@@ -27,7 +27,8 @@ class ModuleVariables {
     std::shared_ptr<const Library> load(const ProbedProgram& program, Device device,
                                         const std::shared_ptr<const Library>& same);
 
-    /// The variable in the image that has it on this device; empty if no loaded image has it. Throws: CudaError.
+    /// The variable in the image that has it on this device; empty if no loaded image has it. Throws: Error if several
+    /// images have one of their own, which holds a function's address; CudaError.
     std::optional<LoadedVariable> find(const Variable& variable, Device device);
 
   private:
@@ -46,7 +47,8 @@ class ModuleVariables {
 
     std::mutex mutex_;
     std::map<int, std::vector<LoadedImage>> loaded_;  ///< by device, in the order of loading
-    std::set<std::string> exposed_;  ///< variables with a function's address that the host has
+    std::set<std::string>
+        exposed_;  ///< variables that hold a function's address and that the host may change
 };
 
 }  // namespace bascule

@@ -9,7 +9,7 @@
 
 namespace bascule {
 
-/// The resources that a compiled kernel uses, and the limits of its blocks. A value.
+/// The resources that a compiled kernel uses, and the limits of its blocks. A value type.
 struct KernelAttributes {
     int registers = 0;                           ///< per thread
     std::uint32_t static_shared_bytes = 0;       ///< per block
@@ -31,7 +31,7 @@ struct KernelAttributes {
 /// Throws: CudaError.
 KernelAttributes attributes_of(const LoadedKernel& kernel, Device device);
 
-/// Resident blocks and warps per multiprocessor. A value.
+/// Resident blocks and warps per multiprocessor. A value type.
 struct Occupancy {
     std::uint32_t blocks = 0;  ///< resident at once on a multiprocessor
     double ratio = 0;          ///< resident warps over the maximum of a multiprocessor, 0 to 1

@@ -33,7 +33,7 @@ class Bookkeeping {
     const EmulatedFunctions* emulated_;
 };
 
-/// wait_watched, whose calls of the driver are bookkeeping. What signal handlers do between them is not.
+/// Calls wait_watched with driver calls that count as bookkeeping. What signal handlers do between them does not.
 template <class Query, class Wait>
 DriverResult wait_as_bookkeeping(const Driver& driver, const char* what, const Query& query,
                                  const Wait& wait) {

@@ -39,7 +39,7 @@ struct GraphRegistry {
 /// Never destroyed, because operations at exit still pass owners in.
 GraphRegistry& graph_registry() { return never_destroyed<GraphRegistry>(); }
 
-/// Runs in a thread of the driver, so it must not call functions, allocate or wait.
+/// Runs in a thread of the driver, so it must not call CUDA, allocate or wait.
 void CUDA_CB note_end_of_graph(void* object) {
     auto* held = static_cast<Held*>(object);
     held->next = ended_graphs.load(std::memory_order_relaxed);

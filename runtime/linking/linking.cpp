@@ -95,7 +95,7 @@ void number_equal_names(std::vector<Code>& codes) {
     }
 }
 
-/// The parts of a program in link order.
+/// Makes images by compiling and linking these parts, in order.
 class LinkedTexts final : public ImageSource {
   public:
     LinkedTexts(std::vector<LinkedPart> parts, Source place, const CompileOptions& options, Cache& cache,

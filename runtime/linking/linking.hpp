@@ -28,7 +28,7 @@ Module load_module(const std::string& path, Device device = Device::current());
 using LinkPart = std::variant<Source, Module, Code>;
 
 /// Links several parts to one module: one part may declare a symbol `extern` that another defines. Texts are compiled
-/// with these options and -rdc=true. Each is cached by its own key, and the linked image by the keys of all parts. If
+/// with these options and -rdc=true. Each is cached by its own key, and the linked image by the code of all parts. If
 /// nvJitLink is installed next to NVRTC, it links for GPUs; otherwise the driver does. Templates are instantiated in
 /// the part that names them. Throws: CompileError, also for a symbol that is defined twice, or used and not defined,
 /// with the names of the texts; ArgumentError without parts; LibraryError, CudaError.

@@ -80,8 +80,9 @@ class DeviceArray {
     }
     /// The same, into memory of the caller. Throws: ArgumentError if the sizes differ; CudaError.
     void copy_to_host(std::span<T> values) const { storage_.copy_to_host(values.data(), values.size()); }
-    /// Copies all elements from the host, in the order of the stream. `values` may be reused on return, unless it is pinned
-    /// memory: then only after the stream has done the copy. Throws: ArgumentError if the sizes differ; CudaError.
+    /// Copies all elements from the host, in the order of the stream. Pageable `values` may be reused on return (not in
+    /// a capture), pinned and managed ones when the stream has done the copy. Throws: ArgumentError if the sizes
+    /// differ; CudaError.
     void copy_from_host(std::span<const T> values) const {
         storage_.copy_from_host(values.data(), values.size());
     }

@@ -177,7 +177,7 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
         const Owners of_copy(copy);
         const OwnersKept copy_kept(stream, of_copy);
         Owners others = kept.transfer();
-        others.operations = 0;  // one in all
+        others.operations = 0;  // so that the copy counts as one operation
         const OwnersKept others_kept(stream, others);
         return enqueue_copy(stream, destination, copy.object, bytes, producers);
     }

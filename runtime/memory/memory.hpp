@@ -70,9 +70,9 @@ class DeviceBuffer {
 };
 
 /// Copies in the order of `stream`, after the work that `producers` have enqueued; they then wait for the copy. Owners
-/// are kept until the copy is done. Host memory that is not pinned may be reused when copy_to_device returns, and has
-/// been filled when copy_to_host returns true. copy_to_host returns false for pinned memory, which is filled when the
-/// stream has done the copy. Throws: CudaError.
+/// are kept until the copy is done. Pageable memory may be reused when copy_to_device returns, except in a capture;
+/// pinned and managed memory when the stream has done the copy. copy_to_host returns true if the memory has been
+/// filled, and false for pinned memory, which is filled when the stream has done the copy. Throws: CudaError.
 void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
                     std::span<const Producer> producers = {}, const Owners& owners = {});
 bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,

@@ -28,7 +28,7 @@ bool may_be_busy(StreamRef stream, const Driver& driver) noexcept {
 
 }  // namespace
 
-/// Allocates nothing, so that it works when memory has run out.
+/// Needs no allocation to succeed, so that it works when memory has run out.
 void OwnedMemory::end_use(OwnedMemory* memory) noexcept {
     if (Driver::lost_by_fork()) return;  // the parent process uses the memory
     end_in_context(memory->device_, [&](const Driver& driver) {

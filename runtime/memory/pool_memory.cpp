@@ -37,7 +37,7 @@ void wait_for_streams(Device device) {
     }
 }
 
-/// Up to which mark the host has waited for each stream. Entries of other libraries' streams are never removed.
+/// For each stream, the mark up to which the host has waited. Entries of other libraries' streams are never removed.
 struct WaitedFor {
     std::mutex mutex;
     std::map<std::pair<int, std::uint64_t>, KeptMark> marks;  // by device and handle; 0: the device

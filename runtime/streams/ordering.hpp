@@ -14,7 +14,7 @@ namespace bascule {
 /// Why an operation uses its stream.
 enum class StreamChoice : std::uint8_t { given, current, common_producer, device_default };
 
-/// The first that exists of: the given stream, the current stream, the stream that all arrays name.
+/// The first that exists of: the given stream, the current stream, the stream that all arrays name, the default stream.
 inline StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
                                std::optional<std::uint64_t> common_producer) noexcept {
     if (given) return StreamChoice::given;

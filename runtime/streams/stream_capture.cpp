@@ -246,7 +246,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
     OwnersForGraph all(owners);
     try {
         const std::lock_guard lock(capture_registry().mutex);
-        // The query failed. The thread's own graph takes the owners, since keeping them too long is harmless.
+        // If the query failed, the thread's own graph takes the owners, since keeping them too long is harmless.
         GraphNeeds* needs =
             state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;

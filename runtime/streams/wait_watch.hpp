@@ -26,8 +26,8 @@ class WaitInterrupted : public Error {
 DriverResult wait_watched(const char* what, const std::function<DriverResult()>& query,
                           const std::function<DriverResult()>& wait);
 
-/// The same if there is no `query`: in a watched thread, `wait` runs on another thread and continues there after an
-/// interruption. It must own what it uses.
+/// The same for a watched thread if there is no `query`: `wait` runs on another thread and continues there after an
+/// interruption, so it must own what it uses. Call this only if waits_are_watched().
 DriverResult wait_watched_elsewhere(const char* what, std::function<DriverResult()> wait);
 
 }  // namespace bascule

@@ -47,7 +47,7 @@ class CudaArray {
 
     /// Copies all elements in C order, in the order of `stream`, after the work enqueued so far on `producers`. Owners
     /// are kept until the copy is done. Host memory that is not pinned may be reused, or has been filled, on return.
-    /// Pinned memory is used when the stream does the copy. Throws: CudaError.
+    /// Pinned memory, and all memory in a capture, is used when the stream does the copy. Throws: CudaError.
     void copy_from_device(StreamRef stream, std::uint64_t source, std::span<const Producer> producers = {},
                           const Owners& owners = {}) const;
     void copy_from_host(StreamRef stream, const void* source, std::span<const Producer> producers = {},

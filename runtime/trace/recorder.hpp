@@ -32,7 +32,7 @@ enum class CallKind : std::uint8_t {
 
 const char* to_string(CallKind kind) noexcept;  ///< "copy to device"
 
-/// One call, and its operation on the device if there is one. A value.
+/// One call, and its operation on the device if there is one. A value type.
 struct TraceRecord {
     CallKind kind = CallKind::launch;
     std::string name;          ///< "launch scale"

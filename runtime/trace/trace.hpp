@@ -53,8 +53,8 @@ void start_trace(std::size_t limit);
 /// has no times. Throws: Error if no trace is being recorded.
 RecordedTrace stop_trace();
 
-/// Emits a range such as "bascule: launch scale" for each traced call, through the functions of the last call, which
-/// must have static storage. Thread-safe.
+/// Emits a range such as "bascule: launch scale" for each traced call, through the functions that were passed last.
+/// They must have static storage. Thread-safe.
 void emit_ranges(const RangeFunctions& functions);
 void stop_ranges() noexcept;
 

@@ -132,7 +132,7 @@ def _signature_of(parameters: Sequence[tuple[str, str]] | None) -> inspect.Signa
     if parameters is None:  # overloads
         every = inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)
         return inspect.Signature([every], return_annotation=None)
-    # A parameter whose name is not a valid keyword in Python is positional-only, and so are all before it.
+    # A parameter whose name cannot be written as a keyword argument is positional-only, and so are all before it.
     unwritable = [i for i, (name, _) in enumerate(parameters) if keyword.iskeyword(name) or not name.isidentifier()]
     last = max(unwritable, default=-1)
     made = []

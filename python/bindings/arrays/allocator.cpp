@@ -230,7 +230,7 @@ std::shared_ptr<DeviceBuffer> from_driver(std::size_t bytes, Device device, cons
                     : std::make_shared<DeviceBuffer>(bytes, device);
 }
 
-/// The value of a bascule.MemoryPool. Empty for devices without pools.
+/// The value of a bascule.MemoryPool. Its numbers are 0 for devices without pools.
 struct PoolObject {
     Device device;
 
@@ -278,8 +278,8 @@ the next arrays, up to `release_threshold`. Other libraries have pools of their 
                 });
             },
             "How many reserved bytes are kept when the host synchronises; the driver takes back the rest "
-            "that is unused. 64 MiB, and twice what arrays have used at most since the device was synchronised the "
-            "last time,\nuntil it is set.")
+            "that is unused. Until it is set: 64 MiB plus about twice the most that arrays have used since the device\n"
+            "was last synchronised.")
         .def(
             "trim",
             [](const PoolObject& self, const py::object& keep) {

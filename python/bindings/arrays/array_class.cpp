@@ -41,9 +41,8 @@ the bound stream, or on the stream that is given, which then waits for the bound
 Views, DLPack capsules, `export` and enqueued work keep the memory alive. Any thread may use an array; threads that write the same
 elements must order their work themselves.
 
-It has no arithmetic: operators and comparisons raise a TypeError that names CuPy; iteration and truth value raise one that names
-`copy_to_host`. `==` compares identity, as for Numba's device arrays, and arrays can be dict keys. `repr` shows the values and waits
-for the bound stream.
+It has no arithmetic: operators and comparisons, `==` too, raise a TypeError that says what to use instead; so do
+iteration and truth value. Arrays can be dict keys, by identity. `repr` shows the values and waits for the bound stream.
 
 >>> import numpy as np, bascule
 >>> x = bascule.to_device(np.arange(6, dtype="f4").reshape(2, 3))

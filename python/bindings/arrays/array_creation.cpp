@@ -169,11 +169,11 @@ Raises ArgumentError for a dtype that no device has, and CudaError when there is
                R"(Create a DeviceArray with undefined contents.
 
 shape : int or tuple of ints.
-dtype : numpy.dtype or anything that makes one; float64, as NumPy's, where it is omitted.
+dtype : numpy.dtype or anything that makes one; float64, as in NumPy, if it is omitted.
 order : 'C' or 'F'. Raw pointers take C order only.
 stream : bound to the array; None means the current stream, else the default stream.
-shareable : True for memory that other processes can open (cuIpcGetMemHandle), by an allocation of its own in place of the pool's, or
-    of the allocator that is set. It takes longer, and a free may wait for the device.
+shareable : True gives the array an allocation of its own, which other processes can open (cuIpcGetMemHandle), instead
+    of memory from the pool or the allocator that is set. It takes longer, and a free may wait for the device.
 
 >>> import bascule
 >>> bascule.device_array((2, 3), "f8").nbytes

@@ -8,7 +8,7 @@
 
 namespace bascule::python {
 
-/// The properties of a new array. A value.
+/// The properties of a new array. A value type.
 struct ArrayPlan {
     Dimensions shape;
     DType dtype;
@@ -17,21 +17,22 @@ struct ArrayPlan {
     MemoryKind kind = MemoryKind::device;
     bool shareable = false;  ///< device memory with an allocation of its own, which other processes can open
 
-    /// Device memory for the same elements.
+    /// A plan of device memory for the same elements.
     static ArrayPlan like(const ArrayView& view, bool fortran = false) {
         return {.shape = view.shape, .dtype = view.dtype, .layout = view.layout, .fortran = fortran};
     }
 };
 
-/// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes from the
-/// allocator that is set. Throws: ArgumentError, CudaError; the allocator's exception.
+/// A new array with undefined contents, bound to `stream` (None: the current stream, else the default stream). Device
+/// memory comes from the allocator that is set. Throws: ArgumentError, CudaError; the allocator's exception.
 ArrayObject allocate(const ArrayPlan& plan, Device device, const pybind11::object& stream);
 
 /// The same from arguments of users: `dtype` is anything that numpy.dtype accepts, `order` is "C" or "F". Throws: as above.
 ArrayObject new_array(MemoryKind kind, const pybind11::object& shape, const pybind11::object& dtype,
                       const std::string& order, const pybind11::object& stream, bool shareable = false);
 
-/// A new array with the shape, dtype and order of any array, on the device of a device array. Throws: as above.
+/// A new array with the shape, dtype and order of any array, on that array's device, or on the current device for a
+/// host array. Throws: as above.
 ArrayObject new_array_like(const pybind11::object& array, const pybind11::object& stream);
 
 /// Copies the host array's values to a new array. Throws: as above.

@@ -6,7 +6,8 @@
 namespace bascule::python {
 
 /// A new array with the same elements, contiguous in C or Fortran order. The copy is enqueued on `stream` (None: the
-/// bound stream), which the new array is bound to. Throws: CudaError, CompileError, LibraryError.
+/// current stream, else the bound stream), which the new array is bound to. Throws: CudaError, CompileError,
+/// LibraryError.
 ArrayObject packed(const pybind11::object& array, bool fortran, const pybind11::object& stream);
 
 /// Sets every element to `value`, as converted by NumPy. Throws: ArgumentError; NumPy's exception.

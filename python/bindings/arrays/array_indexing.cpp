@@ -37,7 +37,7 @@ namespace {
            Py_TYPE(entry)->tp_name);
 }
 
-/// True for a sequence or an array of indices, or of bools.
+/// True for a bool, and for a sequence or an array of indices or bools.
 bool is_advanced(PyObject* entry) {
     return PyBool_Check(entry) || PyList_Check(entry) || PyTuple_Check(entry) ||
            has_attribute(entry, "dtype");

@@ -1,4 +1,5 @@
-// bascule.DeviceArray: an array in device memory that Bascule allocated, or a view of another library's memory.
+// bascule.DeviceArray: an array in memory that Bascule allocated (device, pinned or managed), or a view of another
+// library's memory.
 #pragma once
 
 #include <atomic>
@@ -147,10 +148,11 @@ void require_writable(const ArrayObject& array);
 /// installed library.
 std::string array_with_arithmetic();
 
-/// A bascule.DeviceArray over memory that `owner` owns, bound to the device's default stream.
+/// A bascule.DeviceArray over memory that `owner` owns, bound to the current stream, else to the device's default
+/// stream.
 pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
 
-/// The stream object that an array binds: the given one, else the default stream.
+/// The stream object that an array binds: the given one, else the current one, else the default stream.
 pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
 void bind_stream(ArrayObject& array, pybind11::object stream);
 

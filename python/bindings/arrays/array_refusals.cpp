@@ -173,7 +173,7 @@ PyObject* refuse_ufunc(PyObject*, PyObject* arguments, PyObject*) {
     return refuse_arithmetic(name.c_str());
 }
 
-/// NumPy functions that arrays have as methods.
+/// NumPy functions that have a replacement here.
 constexpr std::array own_functions = {
     Foreign{"copy", "x.copy()"},
     Foreign{"reshape", "x.reshape(shape)"},

@@ -36,7 +36,7 @@ std::string without_values(const ArrayObject& array, const std::string& why) {
                        place_of(array), why);
 }
 
-/// Reading would wait for the stream, which breaks a capture.
+/// True if the array's stream is being captured. Reading would wait for the stream, which breaks a capture.
 bool is_capturing(const ArrayObject& array) {
     const StreamRef stream = stream_for(array, py::none());
     const GilReleased released;

@@ -108,7 +108,7 @@ py::object unpacked(const py::object& self) {
     return bits.attr("view")("bool").attr("reshape")(to_tuple(mask.view.shape));
 }
 
-/// The mask of a numpy.ma array, with the array's shape.
+/// The array's mask as numpy.ma has it (true means invalid), with the array's shape.
 py::object invalid_on_host(const ArrayObject& array) {
     const py::object valid = array.mask.attr("copy_to_host")();
     return numpy().attr("equal")(numpy().attr("broadcast_to")(valid, to_tuple(array.view.shape)), 0);

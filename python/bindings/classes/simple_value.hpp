@@ -25,7 +25,8 @@ Holder* simple_holder(PyObject* object) noexcept {
     return place == nullptr ? nullptr : reinterpret_cast<Holder*>(place + 1);
 }
 
-/// The same for an object of exactly `type`, which pybind11 binds so; null for others. For each argument of a launch.
+/// The same for an object of exactly `type`, which must be bound in that way; null for other types. Called for each
+/// argument of a launch.
 template <class T>
 [[gnu::always_inline]] inline const T* exact_value(PyObject* object, const PyTypeObject* type) noexcept {
     if (Py_TYPE(object) != type) return nullptr;

@@ -1,5 +1,5 @@
-// The emulated device calls this during driver calls, with or without the GIL. It must not block forever, raise, or run
-// finalizers.
+// The emulated device calls bascule_python_call_site during driver calls, with or without the GIL. That function must
+// not block forever, raise, or run finalizers.
 #include "context/call_site.hpp"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ std::string describe_place(const py::object& code, int line) {
     return fmt::format("{}:{}{}", display_name(file), line, text.empty() ? "" : ": " + text);
 }
 
-/// Never destroyed; its elements never move.
+/// Looks up the instruction that a frame executes. The results are never destroyed and never move.
 const KnownPlace& look_up(PyFrameObject* frame) {
     static auto& known = *new std::map<std::pair<PyCodeObject*, int>, KnownPlace>;
     static GilMutex mutex;  // guards `known`

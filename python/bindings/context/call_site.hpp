@@ -14,7 +14,7 @@ namespace bascule::python {
 std::string display_name(const pybind11::handle& file);
 
 /// An instruction in a code object, as an address within that object. Code objects contain their instructions, so no
-/// two have equal addresses. Even; 0 outside Python.
+/// two have equal addresses. The address is even; it is 0 outside Python.
 using CodePlace = std::uintptr_t;
 
 inline CodePlace place_in(const PyCodeObject* code, int instruction) noexcept {

@@ -33,7 +33,8 @@ bool null_mode() noexcept {
     return off;
 }
 
-/// Installs the callbacks from the emulated device into Python. Called once, as soon as a driver is loaded.
+/// Installs the callbacks from the emulated device into Python. Only the first call does this. The driver must be
+/// loaded.
 void answer_questions_once() {
     static std::atomic<bool> done{false};
     if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;

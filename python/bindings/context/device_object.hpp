@@ -1,4 +1,4 @@
-// bascule.Device. The driver is loaded at the first use of current_device.
+// bascule.Device. The driver is loaded at the first use of a device.
 #pragma once
 
 #include <string>

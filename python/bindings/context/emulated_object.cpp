@@ -1,4 +1,4 @@
-// The emulated device's own functions: recorded operations, and races.
+// Functions of bascule.emulated: recorded operations (on a GPU too), races and leaks.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
-// DLPack's exchange table for C code. Source: the DLPack specification 1.3, "fast exchange". Nothing here throws,
-// because C code calls these functions.
+// DLPack's exchange table for C code. Source: the DLPack specification 1.3, "fast exchange". The functions of the table
+// throw nothing, because C code calls them.
 //
 // The table's contract is that its tensors may be used on `current_work_stream`, which is Bascule's current stream. If
 // an array is bound to another stream, an event orders the two; the host does not wait.

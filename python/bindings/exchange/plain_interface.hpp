@@ -165,10 +165,10 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
 
 }  // namespace detail
 
-/// Reads a usual descriptor: a dict of tuples, ints of at most two digits and a typestr of numbers, in C order, not
-/// empty, without a mask and fields, and valid. Returns false for all others, which read_descriptor must read; `array`
-/// is then partly written. Stores the extents in `shape`, unless it is null. `keys` has the last positions of the keys.
-/// Runs no Python code and allocates nothing.
+/// Reads a usual descriptor: a dict of tuples, ints of at most two digits (60 bits) and a typestr of numbers, in C
+/// order, not empty, without a mask and fields, and valid. Returns false for all others, which read_descriptor must
+/// read; `array` is then partly written. Stores the extents in `shape`, unless it is null. `keys` has the last
+/// positions of the keys. Runs no Python code and allocates nothing.
 [[gnu::always_inline]] inline bool read_plain_interface(PyObject* descriptor, KeyPlaces& keys,
                                                         PlainArray& array, Dimensions* shape) noexcept {
     if (!PyDict_CheckExact(descriptor)) return false;

@@ -125,7 +125,7 @@ py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayV
 void bind_producer_streams(py::module_& module) {
     module.def(
         "_forget_producers", [] { registrations.fetch_add(1); },
-        "What was found for types is asked again: another one was registered.");
+        "After a registration, makes every type be looked up again.");
     module.def(
         "_ask_libraries", [](bool ask) { asks_libraries.store(ask, std::memory_order_relaxed); },
         py::arg("ask").noconvert());

@@ -43,7 +43,7 @@ namespace {
 
 // --- Launches ----------------------------------------------------------------------------------------------
 
-/// Chooses grid and block for an amount of work.
+/// Makes a launcher that chooses grid and block for an amount of work.
 py::object forall(const KernelObject& self, const py::object& work, const py::object& stream,
                   std::uint32_t shared_bytes) {
     LaunchPlan plan = to_plan({}, stream);
@@ -285,7 +285,7 @@ void bind_kernel_values(py::module_& module) {
         .def_readonly("caches_globals_in_l1", &KernelAttributes::caches_globals_in_l1,
                       "Whether global loads are cached in L1, by -Xptxas=--dlcm=ca.")
         .def_readonly("needs_cluster", &KernelAttributes::needs_cluster,
-                      "Whether it is launched in clusters alone.")
+                      "Whether it can be launched only in clusters.")
         .def_property_readonly(
             "cluster",
             [](const KernelAttributes& self) {
@@ -355,7 +355,7 @@ Returns the kernel: of a template or overloads, the one that these arguments cho
             },
             R"(The template with these arguments: `instantiate("float", 256)`, `instantiate(BLOCK=256)`.
 
-Strings are C++ text; integers, bools and NumPy dtypes are taken as they are. What is left out comes from the arguments of a launch:
+Strings are C++ text; integers, bools and NumPy dtypes are taken as they are. What is omitted comes from the arguments of a launch:
 the arrays decide first, then NumPy scalars, then Python numbers (bool, int, double), then the template's defaults.)")
         .def(
             "overload",
@@ -385,8 +385,8 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
 >>> kernel.occupancy(256).blocks)")
         .def(
             "best_block", &best_block, "shared_bytes"_a = 0, py::kw_only(), "limit"_a = py::none(),
-            R"(The number of threads a block that fills the device best, with this much dynamic shared memory, and at most `limit`
-threads. `kernel.occupancy(block).grid` is the least grid that fills the device.
+            R"(The number of threads per block that fills the device best, with this much dynamic shared memory, and at most
+`limit`. `kernel.occupancy(block).grid` is the least grid that fills the device.
 
 shared_bytes : int, or a function of a block's threads that gives its bytes.
 
@@ -394,7 +394,7 @@ shared_bytes : int, or a function of a block's threads that gives its bytes.
         .def(
             "shared_bytes_for", &shared_bytes_for, "blocks"_a, "block"_a,
             R"(The most dynamic shared memory, in bytes, with which `blocks` blocks of `block` threads (an int, or up to three extents) run on
-a multiprocessor at once; 0 also where so many do not run without any.
+a multiprocessor at once. Also 0 if that many blocks do not fit even without dynamic shared memory.
 
 >>> kernel.shared_bytes_for(2, 256))")
         .def(
@@ -413,7 +413,7 @@ A hint to the driver, which shared_carveout in a launch's configuration override
             [](const KernelObject& self) {
                 return readable_log(image_of(self)->log, self.kernel.module().source());
             },
-            "What NVRTC said: warnings, at the lines of your text.")
+            "NVRTC's messages, such as warnings, with the lines of your text.")
         .def_property_readonly("source",
                                [](const KernelObject& self) { return self.kernel.module().source().text; })
         .def_property_readonly(
@@ -534,12 +534,13 @@ instances : dict of kernel names to lists, with a tuple of template arguments fo
     a single argument; strings, integers, bools and NumPy dtypes as in Kernel.instantiate. All arguments of a template are needed.
 
 Returns a dict of the same form, with Kernels. Launches of `module.name` whose arguments mean one of these instances find it without
-a compile. The instances share one image, but for those that were asked for before. The cache on
+a compile. The instances share one image, except those that were requested before. The cache on
 disk keeps the set: the same set is found in the next process, another set is compiled anew.
 
 >>> module.instantiate({"scale": [("float",), ("double",)], "block_sum": [{"T": "int", "BLOCK": 128}]}))")
-        .def_property_readonly("kernels", &Module::kernel_names,
-                               "Names of the __global__ functions, those that macros and includes make too.")
+        .def_property_readonly(
+            "kernels", &Module::kernel_names,
+            "Names of the __global__ functions, including those that macros and includes make.")
         .def_property_readonly("source", [](const Module& self) { return self.source().text; })
         .def("__iter__", [](const Module& self) { return py::iter(py::cast(self.kernel_names())); })
         .def("__dir__", &names_of_attributes)

@@ -41,7 +41,7 @@ std::optional<std::vector<Parameter>> declared_parameters(const Kernel& kernel) 
     return kernel.declared(kernel.declaration().parameters.size()).parameters;
 }
 
-/// The lines of the text that declare it, counted from 1.
+/// The lines of the text that declare the kernel, counted from 1.
 py::list lines_of(const Kernel& kernel) {
     py::list lines;
     for (const KernelDeclaration& each : kernel.module().declarations()) {

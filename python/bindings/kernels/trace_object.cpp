@@ -1,5 +1,5 @@
-// What the package makes events, ranges and records of. Python's functions are called from launches, which run without
-// the GIL.
+// For bascule.trace, profilers' ranges and launch hooks. Launches, which run without the GIL, call the Python functions
+// of ranges and hooks.
 
 #include <map>
 #include <memory>
@@ -31,11 +31,11 @@ void stop_quietly() noexcept {
     try {
         const GilReleased released;
         stop_trace();
-    } catch (const std::exception&) {  // what began it fails with a better reason
+    } catch (const std::exception&) {  // the error that is being handled says more
     }
 }
 
-/// The file's text. `threads` are names by the system's numbers.
+/// The trace as JSON text. `threads` maps the system's thread ids to names.
 std::string to_json(const RecordedTrace& trace, std::string name, std::string command,
                     std::map<std::uint64_t, std::string> threads) {
     const GilReleased released;
@@ -80,7 +80,7 @@ py::cpp_function method(const char* name, auto function) {
 py::object* push_function = nullptr;
 py::object* pop_function = nullptr;
 
-/// An error that is pending stays; one of the profiler's is printed.
+/// Keeps a pending Python error. Prints an error of the profiler's function.
 template <class Call>
 void for_profiler(const Call& call) noexcept {
     const GilAcquired gil;
@@ -102,7 +102,7 @@ void emit_python_ranges(py::object push, py::object pop) {
 
 // --- Launch hooks
 
-/// A launch lets go of its hooks without the GIL.
+/// A Python function of several owners. A launch may release it without the GIL.
 using SharedFunction = std::shared_ptr<py::object>;
 
 SharedFunction share(py::object function) {

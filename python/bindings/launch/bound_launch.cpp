@@ -30,7 +30,7 @@ namespace {
 struct UsedStream {
     StreamRef stream;
     bool stays = false;               // it exists as long as the binding
-    std::shared_ptr<Stream> owned{};  // keeps it alive; null for a default stream
+    std::shared_ptr<Stream> owned{};  // keeps it alive; null if Bascule does not own it
     std::uint32_t launches = 0;       // since the owners were last transferred
     std::uint64_t shown = 0;          // streams_shown when `hidden` was determined
     bool hidden = false;              // other code cannot capture it: launches need not query

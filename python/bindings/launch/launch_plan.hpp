@@ -18,7 +18,7 @@
 
 namespace bascule::python {
 
-/// The options that `kernel[grid, block].options(...)` sets. A value.
+/// The options that `kernel[grid, block].options(...)` sets. A value type.
 struct LaunchOptions {
     bool peer = false;                                       ///< arrays of other devices are accepted
     bool sync = true;                                        ///< the arrays' streams are waited for
@@ -41,12 +41,12 @@ void prepare_pack(ArgumentPack& pack, const LaunchOptions* options);
 /// ArgumentError for a name that no parameter has.
 void add_named_streams(ArgumentPack& pack, const LaunchOptions* options, Device home);
 
-/// The part of a launch that is fixed when its launcher is made. A value.
+/// The part of a launch that is fixed when its launcher is made. A value type.
 struct LaunchPlan {
     LaunchConfig config;              ///< used if `work` is empty
     std::vector<std::uint64_t> work;  ///< threads along each axis: grid and block are chosen for them
     std::uint32_t shared_bytes = 0;   ///< used with `work`
-    std::optional<StreamRef> stream;  ///< empty: chosen from the arguments
+    std::optional<StreamRef> stream;  ///< empty: chosen at each launch
     pybind11::object stream_object;   ///< kept alive with the launcher; see LaunchState::stream_object
     std::shared_ptr<const LaunchOptions> options{};  ///< null: the defaults
     bool configured = true;                          ///< false: no grid is known, for `explain` and `prepare`

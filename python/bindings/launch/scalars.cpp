@@ -139,7 +139,8 @@ std::optional<Scalar> numpy_scalar(PyObject* object) {
 
 constexpr int deepest_tuple = 16;
 
-/// Returns the elements as a tuple; null for objects that are not sequences of numbers.
+/// Returns the elements as a tuple; null if it is not a tuple, a list or a host array with an axis, or if it is too
+/// long.
 py::object elements_of(PyObject* sequence) {
     const bool is_array = has_attribute(sequence, names().array_interface) &&
                           has_attribute(sequence, "ndim") &&

@@ -20,9 +20,10 @@ std::optional<Scalar> read_scalar(PyObject* object);
 /// Reads a tuple element that is not a number: an array or an address. Empty for other objects.
 using ElementReader = std::function<std::optional<TupleArgument::Element>(PyObject*)>;
 
-/// Reads the values of a tuple, a list or a host array with at least one axis, and of such sequences nested in it. Empty if an
-/// element is neither a number, such a sequence, nor readable by `read_other`, or if there are more elements than a kernel's
-/// parameters can hold; `unread` then describes it: "a list whose element [2][0] is an object of type str".
+/// Reads the values of a tuple, a list or a host array with at least one axis, and of such sequences nested in it.
+/// Empty if an element is neither a number, such a sequence, nor readable by `read_other`, if there are more elements
+/// than a kernel's parameters can hold, or if they are nested too deeply; `unread` then describes it: "a list whose
+/// element [2][0] is an object of type str".
 std::optional<TupleArgument> read_tuple(PyObject* sequence, const ElementReader& read_other,
                                         std::string& unread);
 

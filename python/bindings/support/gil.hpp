@@ -14,7 +14,7 @@ namespace bascule::python {
 /// False once the interpreter is finalizing. Python objects are then leaked.
 inline bool interpreter_lives() noexcept { return !is_finalizing(); }
 
-/// For daemon threads that are inside Bascule when the interpreter ends.
+/// Blocks forever. For daemon threads that are inside Bascule when the interpreter ends.
 [[noreturn]] inline void stop_this_thread() noexcept {
     for (;;) pause();
 }

@@ -141,10 +141,10 @@ void bind_cuda_arrays(py::module_& module) {
 It has no address: kernels reach it through `bascule.texture` and `bascule.surface`, and copies go in and out. Its stream orders both, as
 that of a DeviceArray.
 
-shape : as NumPy has it, the width last: (width,), (height, width) or (depth, height, width); behind them the channels, where there are
-several. Contents are undefined; `bascule.cuda_array` copies an array.
+shape : as in NumPy, the width last: (width,), (height, width) or (depth, height, width), followed by the channels if
+there are several. Contents are undefined; `bascule.cuda_array` copies an array.
 dtype : integers of 8, 16 and 32 bits, float16 and float32.
-channels : 1, 2 or 4: that is how long the shape's last axis is then.
+channels : 1, 2 or 4. If there are several, the shape's last axis has this length.
 layered : the first axis counts layers: tex1DLayered, tex2DLayered, texCubemapLayered.
 cube : the first axis counts the six faces +x, -x, +y, -y, +z, -z: texCubemap. With layered=True it counts six for each layer.
 surface : a surface may write it.
@@ -185,7 +185,7 @@ A host array may be changed when this returns, unless its memory is pinned.
 >>> array.copy_from(np.ones((2, 3), "f4")))")
         .def(
             "copy_to_host", &host_copy_of, py::kw_only(), "stream"_a = py::none(),
-            R"(A NumPy array of the values, after everything that `stream` (None: the array's own) and the array's stream hold.
+            R"(Copy to a NumPy array, after all work enqueued on `stream` (None: the array's own) and on the array's stream; wait.
 
 >>> import numpy as np, bascule
 >>> bascule.cuda_array(np.arange(3, dtype="f4")).copy_to_host()

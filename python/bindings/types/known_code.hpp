@@ -16,7 +16,7 @@ enum class KnownClass : std::uint8_t {
     stream,   ///< its handle is int(handle), if that is not 0
 };
 
-/// The known functions of a class, and their code objects, to detect replacement. A small value.
+/// The known functions of a class, and their code objects, to detect replacement. A small value type.
 struct KnownCode {
     KnownClass what = KnownClass::none;
     PyObject* kept = nullptr;  ///< keeps the other objects; owned by the RememberedType

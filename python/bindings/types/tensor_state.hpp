@@ -20,14 +20,15 @@ struct TensorState {
     bool any = false;  ///< at least one of them
 };
 
-/// Empty for types without such states. `getter` keeps the getter that the result borrows.
+/// Finds which of these states a type has; none for most types. `getter` keeps the getter that the result borrows.
 TensorState find_tensor_state(PyTypeObject* type, pybind11::object& getter);
 
 namespace detail {
 
 enum class StateObstacle : std::uint8_t { none, requires_grad, conjugated, negated };
 
-/// `code` is DLPack's code of the element type. Runs code of the type. Throws: its exception.
+/// Returns the first state that keeps a kernel from using the memory as it is. `code` is DLPack's code of the element
+/// type. Runs code of the type. Throws: its exception.
 StateObstacle find_obstacle(PyObject* object, const TensorState& state, std::uint8_t code, bool may_write);
 
 }  // namespace detail
@@ -43,7 +44,8 @@ StateObstacle find_obstacle(PyObject* object, const TensorState& state, std::uin
 /// Throws: ArgumentError with PyTorch's own remedy unless a kernel may use the memory as it is; exceptions of the type's code.
 void require_plain_state(PyObject* object, const TensorState& state, const ArrayView& view, bool may_write);
 
-/// Throws: the same if the tensor requires a gradient, because a kernel may write to the memory.
+/// Throws: ArgumentError, with PyTorch's own remedy, if the tensor requires a gradient, because a kernel may write to
+/// the memory; exceptions of the type's code.
 void require_writable_state(PyObject* object, const TensorState& state);
 
 }  // namespace bascule::python

@@ -26,7 +26,7 @@ struct KeyPlaces {
     std::array<std::uint8_t, 8> places{};  ///< by the key's number in plain_interface.hpp
 };
 
-/// Facts about reading and ordering objects of one type. A small value.
+/// Facts about reading and ordering objects of one type. A small value type.
 struct TypeProfile {
     const dlpack::ExchangeTable* table = nullptr;  ///< null if the type offers none that Bascule supports
     /// The type's descriptor of `__cuda_array_interface__` if reading the attribute only calls the descriptor; else

@@ -150,7 +150,7 @@ CompileOptions make_compile_options(const py::args& positional, const py::kwargs
     return options;
 }
 
-/// Changed options by name.
+/// Returns the options that differ from their defaults, by name.
 py::dict changed_options(const CompileOptions& options) {
     const CompileOptions defaults;
     py::dict changed;

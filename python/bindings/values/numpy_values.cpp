@@ -27,7 +27,7 @@ bool has_fields(const py::object& dtype) {
 
 std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth);
 
-/// Throws. `subject` begins the sentence: "the dtype is".
+/// Throws an error whose sentence begins with `subject`: "the dtype is".
 [[noreturn]] void refuse_dtype(const py::object& dtype, const std::string& subject,
                                const std::string& field) {
     const std::string name = py::str(dtype);

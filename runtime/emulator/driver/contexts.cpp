@@ -157,8 +157,9 @@ EMULATED_CONTEXT_API(cuCtxGetLimit, 3010, std::size_t* value, CUlimit which) {
     return answer(value, current_context()->limit(which, known->bytes));
 }
 
-/// Stores the limit for cuCtxGetLimit. "Setting CU_LIMIT_MALLOC_HEAP_SIZE must be performed before launching any kernel
-/// that uses the malloc() or free() device system calls".
+/// Later launches use the sizes of the stack and of the malloc heap; other limits are only stored. "Setting
+/// CU_LIMIT_MALLOC_HEAP_SIZE must be performed before launching any kernel that uses the malloc() or free() device
+/// system calls".
 EMULATED_CONTEXT_API(cuCtxSetLimit, 3010, CUlimit which, std::size_t value) {
     require(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     unsafe_now("cuCtxSetLimit");

@@ -16,7 +16,7 @@ using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 namespace emulated::driver {
 namespace {
 
-/// Attributes that do not depend on the environment. An attribute without a row is 0.
+/// Attributes that do not depend on the environment. An attribute that has no row and is not in `attribute` is 0.
 constexpr struct FixedAttribute {
     CUdevice_attribute which;
     int value;

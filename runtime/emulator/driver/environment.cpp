@@ -107,7 +107,7 @@ std::optional<std::uint32_t> parse_devices(std::string_view text) {
     return devices;
 }
 
-/// Parses "12.4" as 12040. Drivers before 12.0 are refused because they have no CUlibrary, which this one needs.
+/// Parses "12.4" as 12040. Drivers before 12.0 are refused because they have no CUlibrary, which Bascule needs.
 std::optional<int> parse_driver(std::string_view text) {
     const std::size_t dot = text.find('.');
     if (dot == text.npos) return std::nullopt;

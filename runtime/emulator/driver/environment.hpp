@@ -29,9 +29,9 @@ struct Environment {
     bool executes = true;            ///< false if launches return at once without running the kernel
     bool loads_lazily = false;       ///< kernels and variables are loaded at their first use
     bool frees_wait = true;          ///< cuMemFree waits for the device's work, as drivers may
-    bool crashes_on_stale_streams = false;  ///< a destroyed stream ends the process
+    bool crashes_on_stale_streams = false;  ///< a call with a destroyed stream ends the process
     bool has_memory_pools = true;           ///< memory can be allocated in stream order
-    bool looks_for_races = false;           ///< memory errors are always checked
+    bool looks_for_races = false;           ///< finds races between streams; memory errors are always found
     bool reports_leaks = false;             ///< at the end, reports memory that kernels did not free
     bool tells_reports = false;  ///< prints faults and races to stderr if the program does not read reports
     unsigned workers = 1;        ///< threads that run blocks; default: one per core

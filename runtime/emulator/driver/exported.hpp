@@ -86,7 +86,8 @@ constexpr auto same = Original;
 struct EntryPoint {
     using Function = void (*)();
 
-    /// `Type` is the function's type in <cudaTypedefs.h>. It does not compile if the signature differs from this version's.
+    /// `Type` is the function's type in <cudaTypedefs.h>. A call does not compile if the signature differs from this
+    /// version's.
     template <class Type>
     static EntryPoint of(std::string_view name, int version, Type pointer, Type for_threads) noexcept {
         return {name, version, reinterpret_cast<Function>(pointer), reinterpret_cast<Function>(for_threads)};
@@ -141,8 +142,8 @@ CUresult guarded(Arguments... arguments) noexcept {
 /// Defines a function of emulated_abi.h.
 #define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// EMULATED_API(cuMemFree, 3020, CUdeviceptr address) { ... } defines cuMemFree, under the name that <cuda.h> gives it,
-/// with the ABI that it has had since CUDA 3.2. Every function is exported under that name (cuMemFree_v2) too.
+/// EMULATED_API(cuMemFree, 3020, CUdeviceptr address) { ... } defines cuMemFree with the ABI that it has had since CUDA
+/// 3.2, and exports it under the name that <cuda.h> gives it (cuMemFree_v2).
 #define EMULATED_API(name, version, ...) \
     EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, always, __VA_ARGS__)
 /// Defines a function that needs cuInit.

@@ -24,7 +24,7 @@ void make_node(WorkNode& node, const Context& context, NodeParameters parameters
     if (work) node.work = std::make_shared<const std::function<void()>>(std::move(work));
 }
 
-/// The work of a host node. The function is not called after a fault, as documented.
+/// The work of a host node or of cuLaunchHostFunc. The function is not called after a fault, as documented.
 std::function<void()> host_work(CUhostFn function, void* data, const Context& context) {
     return [function, data, &context, resets = resets_before_call()] {
         const streams::DriverLock lock;
@@ -70,7 +70,7 @@ struct Making {
     const NodeParameters* before;  ///< the parameters that are replaced; null for a new node
 };
 
-/// Looks up the context that the client names, or the current one.
+/// Looks up the context that the client names, or else `otherwise`, or else the current one.
 Context& find_alive(CUcontext handle = nullptr, CUcontext otherwise = nullptr) {
     if (handle == nullptr) handle = otherwise;
     Context* found = handle == nullptr ? current_context() : find_context(handle);

@@ -86,7 +86,7 @@ void withdraw(const streams::WorkGraph& graph);
 std::optional<std::vector<streams::WorkNode*>> nodes_of(const streams::WorkGraph& graph,
                                                         const CUgraphNode* handles, std::size_t count);
 
-/// These look at nodes at any depth.
+/// Both search the nodes of child graphs and bodies too.
 inline bool has_memory(const streams::WorkGraph& graph) {
     return graph.find([](const streams::WorkNode& node) { return node.is_memory(); }) != nullptr;
 }

@@ -1,4 +1,5 @@
-// The table of live handles. Every handle that a client passes is looked up here before it is used.
+// The table of live handles. A handle that a client passes is looked up before it is used; contexts, graph nodes and
+// textures have tables of their own.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,8 @@ bool interrupted() noexcept;
 /// Makes `interrupted` true in every thread from `time` on; `time_point::max()` cancels that.
 void interrupt_at(std::chrono::steady_clock::time_point time) noexcept;
 
-/// The process is about to end: from now on, calls that would wait only in order to free something do nothing.
+/// Declares that the process is about to end. From now on, calls that would wait only in order to free something do
+/// nothing.
 void begin_ending() noexcept;
 bool ending() noexcept;
 

@@ -16,7 +16,7 @@
 
 namespace emulated::driver {
 
-/// The object of a CUmemoryPool. The memory is the device's; the pool has settings and counters. Thread-safe.
+/// The object of a CUmemoryPool. The memory is in memory::Heap; the pool has only settings and counters. Thread-safe.
 class MemoryPool {
   public:
     static constexpr HandleKind kind = HandleKind::memory_pool;

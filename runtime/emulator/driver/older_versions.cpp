@@ -4,7 +4,7 @@
 namespace emulated::driver {
 namespace {
 
-// <cuda.h> declares it only on request.
+// <cudaTypedefs.h> defines this type only for the driver itself (__CUDA_API_VERSION_INTERNAL).
 using PFN_cuStreamBeginCapture_v10000 = CUresult(CUDAAPI*)(CUstream);
 
 /// Before CUDA 12.2 a location was a device's number or CU_DEVICE_CPU.

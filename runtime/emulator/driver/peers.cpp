@@ -1,4 +1,4 @@
-// Access of one device's kernels to another's memory. Copies between devices need none.
+// Access of one device's kernels to another's memory. Copies between devices need no peer access.
 #include "driver/call.hpp"
 
 namespace emulated::driver {

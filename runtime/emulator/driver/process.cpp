@@ -118,7 +118,8 @@ void Process::forget_all_in_child() noexcept {
     detail::resetting.store(false);
 }
 
-/// Destructors of static objects that run later may still call. Their operations have completed or are run then.
+/// Destructors of static objects that run later may still call the driver. Their operations have completed or run in
+/// those calls.
 void Process::end() noexcept {
     Process& process = get();
     streams::DriverLock::disable();

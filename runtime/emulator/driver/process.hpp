@@ -122,7 +122,8 @@ struct Context {
     const bool primary;
     const std::uint64_t id;
     std::atomic<bool> alive{false};
-    std::atomic<CUresult> error{CUDA_SUCCESS};  ///< sticky: the first fault, until the context is destroyed
+    std::atomic<CUresult> error{
+        CUDA_SUCCESS};  ///< sticky: the first fault, until a destruction or reset clears it
     /// The error of an operation that was not executed, returned by the next call that waits. The context stays usable.
     std::atomic<CUresult> passing_error{CUDA_SUCCESS};
     std::atomic<bool> interrupted{false};  ///< `error` was caused by an interrupt that the program asked for
@@ -165,14 +166,14 @@ class Process {
     bool is_device(int device) const noexcept { return device >= 0 && device < devices(); }
     /// True if another process has exclusive use of the device (CU_COMPUTEMODE_EXCLUSIVE_PROCESS).
     bool is_busy(int device) const noexcept { return (environment_.busy >> device & 1) != 0; }
-    /// Called when a kernel was enqueued: the host may not access managed memory until `host_has_waited` finds nothing
-    /// pending.
+    /// Called when a kernel was enqueued. Without concurrent managed access, the host may not access managed memory
+    /// until `host_has_waited` finds nothing pending.
     void kernel_enqueued() {
         if (managed_guard_ != nullptr) managed_guard_->close();
     }
     void host_has_waited();
     const Environment& environment() const noexcept { return environment_; }
-    /// Prints what kernels allocated and did not free to stderr, when a context or the process ends.
+    /// True if memory that kernels did not free is listed on stderr when a context or the process ends.
     std::atomic<bool> reports_leaks{false};
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
@@ -191,7 +192,8 @@ class Process {
 
     /// Drops pending work in all contexts, ends running work soon, and sets an error on the contexts concerned.
     void drop_pending();
-    /// The process is about to end: pending work is dropped after `left`. With zero it is left pending.
+    /// Prepares for the end of the process. Waits up to `left` for pending work, then drops it. With zero it is left
+    /// pending.
     void end_soon(std::chrono::milliseconds left);
 
     /// Remembers which context an allocation belongs to, until `free` or the end of the context.
@@ -200,10 +202,11 @@ class Process {
     /// Reserves the address for a graph, which owns it while memory there is allocated and freed. It counts as freed now.
     void keep(memory::DeviceAddress address);
     void end_keeping(memory::DeviceAddress address);
-    /// A graph launch allocates the memory. Returns false if it is already allocated.
+    /// Notes that a graph launch allocates the memory. Returns false if it is already allocated.
     bool begin_use(memory::DeviceAddress address);
     Context* owner(memory::DeviceAddress address);
-    /// A stream-ordered free was issued. Returns false if there was one before.
+    /// Notes that a stream-ordered free was issued. Returns false if one was issued before, or if nothing is allocated
+    /// there.
     bool begin_free(memory::DeviceAddress address);
     bool is_being_freed(memory::DeviceAddress address);
     /// Ends an allocation and its ownership at once, so that no thread finds only one of them, and because a host address

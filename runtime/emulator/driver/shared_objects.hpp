@@ -17,7 +17,8 @@ struct SharedFile {
     /// Describes a file of this process.
     static SharedFile of(int descriptor) noexcept;
     bool is_own() const noexcept;
-    /// Opens a descriptor of its own. Returns -1 with a report if the process has ended or belongs to another user.
+    /// Opens the file with a descriptor of this process. Returns -1 with a report if the process has ended or belongs
+    /// to another user.
     int open() const;
 
     bool operator==(const SharedFile&) const = default;
@@ -25,11 +26,11 @@ struct SharedFile {
 
 /// True if the event's newest record was made by this process. Its streams know more about such a record.
 bool is_newest_here(const Event& event) noexcept;
-/// The next record of the event on `target` becomes visible to all processes.
+/// Begins a record of the event on `target` that all processes see.
 void begin_shared_record(Event& event, const StreamTarget& target);
 /// Orders later work on `target` after the newest record, which another process made.
 void wait_for_other_process(const Event& event, const StreamTarget& target);
-/// Blocks the host until that record is reached.
+/// Blocks the host until the newest record, which another process made, is reached.
 void wait_for_other_process(const Event& event, Context& context);
 
 }  // namespace emulated::driver

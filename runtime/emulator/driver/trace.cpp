@@ -34,7 +34,7 @@ constexpr std::uint64_t drop_none = ~std::uint64_t{0};
 struct Trace {
     std::mutex mutex;
     std::vector<BasculeEmulatedOperation> operations;
-    std::uint64_t counted = 0;  // records and waits since the last request
+    std::uint64_t counted = 0;  // records and waits since the last bascule_emulated_drop
     std::uint64_t dropped = drop_none;
 };
 

@@ -75,7 +75,8 @@ races::Access access_of(const Instruction* i, bool write) {
     return write ? races::Access::write : races::Access::read;
 }
 
-// Shared, local and parameter memory are excluded because other blocks do not see them. Their windows are adjacent.
+// Logs the lanes' accesses for the search for races. Shared, local and parameter memory are left out because other
+// operations cannot access them; their windows are adjacent.
 __attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, const u64* addresses, u32 access,
                                           bool write) {
     s.log->add_lanes(addresses, s.mask, access, access_of(i, write), program::shared_window,
@@ -121,7 +122,7 @@ __attribute__((noinline)) bool learn_global(Lanes& s, AllocationCache& cache, u3
     return locate_global(s, cache, access, write);
 }
 
-// Whether the addresses in s.offset are multiples of `alignment`.
+// Checks that the addresses in s.offset are multiples of `alignment`; otherwise sets a fault and returns false.
 inline bool aligned(Lanes& s, Space space, u32 access, u32 alignment, bool write) {
     u64 low = 0;
     BASCULE_LANE_LOOP

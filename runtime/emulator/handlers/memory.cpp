@@ -64,7 +64,7 @@ inline bool are_zero(const A (&values)[Count]) {
 #endif
 }
 
-// True if the addresses follow a pattern other than `scattered`.
+// True if the addresses follow `pattern`, which must not be `scattered`.
 template <class A, u32 Step>
 inline bool follows(const A* a, Pattern pattern) {
     const A* rise = rises<A, Step>.of[is_uniform(pattern)];
@@ -156,7 +156,8 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
     return true;
 }
 
-// Full warps that access two or four values, or use addresses of an unusual width. One function per space and size.
+// Finds the spot of a full warp that accesses two or four values, or uses addresses of an unusual width. One function
+// per space and size.
 template <Space Where, u32 Bytes>
 __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
                                                  Spot& spot) {
@@ -178,7 +179,7 @@ __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i,
 constexpr bool has_spots(Space space) { return space != Space::local && space != Space::param; }
 
 // Accesses of one value, with a 32-bit address in shared memory or a 64-bit address elsewhere, are found without a call.
-// Inactive lanes may only be read, and only if accesses are not logged.
+// Addresses of inactive lanes may be read but not written, and only if accesses are not logged.
 template <Space Where, class M>
 inline __attribute__((always_inline)) bool find_usual_spot(Lanes& s, const Instruction* i, u32 slot,
                                                            bool write, Spot& spot) {
@@ -230,7 +231,8 @@ inline void read_spot(const Spot& spot, R* d, u32 count, u32 displacement) {
     }
 }
 
-// Offsets of the lanes of a full warp in shared memory, checked at once. Returns false if one is outside.
+// Gets the offsets of a full warp's lanes in shared memory, and checks all at once. Returns false if one is outside or
+// misaligned.
 template <class A>
 __attribute__((noinline)) bool find_in_shared(Lanes& s, const Instruction* i, u32 access, u32* offset) {
     if (s.shared_bytes < access) return false;
@@ -278,7 +280,7 @@ inline bool gather_shared(Lanes& s, const Instruction* i, R* d) {
     return true;
 }
 
-// Reads the lanes' values at s.base + s.offset.
+// Reads each lane's value at s.base + displacement + s.offset[lane].
 template <class M, class R>
 inline void read_lanes(Lanes& s, R* r, u32 displacement) {
     const std::uintptr_t base = s.base + displacement;

@@ -1,6 +1,7 @@
 // Matrix products: mma, mma.sp and wmma.mma. Elements are converted once to types that the processor computes with (float,
-// double, 32-bit integers), and 8 x 8 sums are kept in vector registers. Products are added in order of k; each product and
-// each sum is rounded to the precision of the sum. Integer sums are exact, whatever the order.
+// double, 32-bit integers), and 8 x 8 sums are kept in vector registers. A block is a tile of the matrix, not of
+// threads (program/table/matrices.hpp). Products are added in order of k. Each product and each sum is rounded to
+// float; f64 has one rounding for both. Integer sums are exact, whatever the order.
 #include "handlers/tensor.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
@@ -70,7 +71,7 @@ struct Whole {
     T operator()(const std::byte* from, u32 k) const { return word_at<T>(from, k); }
 };
 
-/// Reads the elements of one register of all lanes, which are 8 rows of a block.
+/// Converts the elements in one register of all 32 lanes to T. They are 8 rows of a tile.
 template <class T>
 using Read = void (*)(const std::byte*, T*);
 

@@ -10,7 +10,7 @@ namespace {
 using program::Fragment;
 using program::Product;
 
-/// Returns false if lanes have not arrived yet, or can never arrive.
+/// True once all 32 lanes have arrived. Otherwise the group waits for the others, or faults if they can never arrive.
 inline bool whole_warp(Lanes& s, const Instruction* i) {
     if (!meet(s, i, full_mask)) return false;
     if (s.mask == full_mask) [[likely]]

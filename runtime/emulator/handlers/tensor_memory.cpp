@@ -1,5 +1,5 @@
-// Handlers that move matrices between memory and the registers of a warp. In a register, the lanes of a block form eight
-// rows, so rows that are contiguous in memory are copied whole.
+// Handlers that move matrices between memory and the registers of a warp. One register of the warp holds eight rows of
+// a tile ("block"), so rows that are contiguous in memory are copied whole.
 #include "handlers/tensor.hpp"
 
 namespace emulated::machine::BASCULE_ISA {

@@ -14,8 +14,8 @@
 
 namespace emulated::heap {
 
-/// Its memory lives until a kernel frees it, the device is reset or the context ends. The host cannot copy it, as on a GPU.
-/// Thread-safe.
+/// Memory from this heap lives until a kernel frees it, the device is reset or the context ends. The host cannot copy
+/// it, as on a GPU. Thread-safe.
 class KernelHeap {
   public:
     static constexpr std::uint64_t default_limit = std::uint64_t{8} << 20;
@@ -37,7 +37,7 @@ class KernelHeap {
         std::uint64_t count = 0, bytes = 0;
     };
     std::vector<Live> live() const;
-    /// Frees everything and lets the limit be set again. Descriptions of the memory end with `why`.
+    /// Frees everything and lets the limit be set again. Reports about this memory end with `why`.
     void drop(const std::string& why);
 
   private:

@@ -16,7 +16,7 @@ class DeviceHeap {
     /// Allocates at least `bytes`, aligned to 16 and to `alignment`, a power of two. Returns 0 if the heap is full.
     virtual memory::DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment,
                                            const SourceLine& line) = 0;
-    /// Returns an empty string, or a clause that says why it cannot free: "the memory there is already freed".
+    /// Frees memory. Returns an empty string, or a clause that says why it cannot: "the memory there is already freed".
     virtual std::string free(memory::DeviceAddress address, const SourceLine& line) = 0;
 };
 

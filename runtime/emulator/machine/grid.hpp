@@ -27,7 +27,7 @@ struct Dim3 {
     constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 };
 
-/// The size of a grid's workspace for cooperative_groups, which holds the word of the grid's barrier.
+/// The size of the workspace that cooperative_groups uses for a grid. It holds the word of the grid's barrier.
 inline constexpr std::size_t workspace_bytes = 64;
 
 /// Limits on the running time of a kernel.
@@ -95,7 +95,7 @@ struct Fault : FaultPlace {
         invalid_pc,             ///< 718: a call through a pointer that is not a function's
         stack_error,            ///< 700: calls nested deeper than the stack allows
         no_cluster,             ///< 715: an instruction for clusters in a launch without
-        launch_failed,          ///< 719: divergent barrier
+        launch_failed,          ///< 719: a divergent or invalid barrier, or other misuse
         invalid_free,           ///< 719: free of a pointer that malloc did not return, or a second time
         bad_image,              ///< 700: an invalid texture or surface object, or one of another kind
         assertion,              ///< 710

@@ -8,7 +8,7 @@ namespace emulated::machine {
 
 inline u32 index_of(const Lanes& s, const Instruction* i) { return static_cast<u32>(i - s.code); }
 
-/// The group continues at `pc` when it is selected again.
+/// Stops the running group. It continues at `pc` when it is selected again.
 inline const Instruction* reselect(Lanes& s, u32 pc) {
     s.pc = pc;
     s.stop = Stop::reselect;

@@ -45,17 +45,17 @@ struct AllocationCache {
 
 enum class Stop : std::uint8_t {
     none,
-    reselect,         ///< other lanes wait at or before `pc`
+    reselect,         ///< another group may run first; this one continues at `pc`
     barrier,          ///< parked until the block arrives
     meeting,          ///< parked until the lanes of a shuffle or vote arrive
     cluster_barrier,  ///< parked until the cluster arrives
-    waiting,          ///< what it tested for has not happened: others may have to run first
+    waiting,          ///< the group waits for something: others may have to run first
     parted,           ///< warps in lockstep continue alone, at `pc` or after it
     exited,
     fault,
 };
 
-/// A fault in a handler, from which the warp makes a Fault.
+/// A fault in a handler, from which the worker makes a Fault.
 struct LaneFault {
     enum class What : std::uint8_t {
         none,

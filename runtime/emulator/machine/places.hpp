@@ -28,7 +28,8 @@ constexpr const char* name_of(Space space) {
     cache.read_only = found.read_only;
 }
 
-// Returns 0 if the address is invalid or cannot be written. `lane` selects the thread's local memory.
+// The host address for a lane's address; 0 if it is invalid or cannot be written. `lane` selects the thread's local
+// memory.
 [[maybe_unused]] std::uint64_t place_of(Lanes& s, Space space, unsigned lane, std::uint64_t address,
                                         std::uint32_t access, bool write, bool& read_only) {
     const auto window = [&](std::uint64_t start, std::uint64_t bytes,

@@ -1,5 +1,5 @@
-// Asynchronous copies. They are performed as late as a correct program cannot notice: at the wait, or when the thread ends.
-// A program that reads the destination without a wait reads poison.
+// Asynchronous copies. They are performed as late as possible: at the wait, or when the thread ends. A program that
+// reads the destination without a wait reads poison.
 #pragma once
 
 #include <array>
@@ -74,7 +74,7 @@ class Transfers {
     const char* signal(const std::byte* barrier);
     /// Performs the thread's bulk groups with numbers below `end`.
     void finish_groups(const void* warp, unsigned lane, std::uint32_t end);
-    /// Only reads the sources of these groups.
+    /// Reads the sources of these groups without performing them.
     void take_groups(const void* warp, unsigned lane, std::uint32_t end);
     /// Performs the bulk groups of a thread that ends, because nothing can wait for them any more.
     void finish_thread(const void* warp, std::uint32_t lanes);

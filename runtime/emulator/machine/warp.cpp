@@ -99,7 +99,7 @@ bool run_warp(Lanes& lanes, Warp& warp) {
     lanes.registers = warp.registers;
     bool rotate = false;
     std::uint64_t stamp = 0;
-    // Counts used-up budgets: after one for each group, other warps run.
+    // Counts used-up budgets and failed waits. After one or two for each group, other warps run.
     std::size_t rounds = 0;
     for (;;) {
         if (warp.groups.size() == 1 && warp.groups.front().state == Group::State::ready) {

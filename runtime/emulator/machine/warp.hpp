@@ -93,7 +93,7 @@ inline void part(Lanes& s, std::uint32_t lanes, std::uint32_t pc) {
     s.alone = false;
 }
 
-/// Reports a fault of `lanes`, described by this sentence.
+/// Reports a fault of `lanes`, described by `message`.
 const Instruction* misuse(Lanes& s, const Instruction* i, std::uint32_t lanes, std::string message,
                           LaneFault::What what = LaneFault::What::misuse);
 

@@ -268,7 +268,8 @@ struct Heap::State {
         quarantine.pop_front();
     }
 
-    /// Returns large ranges to the system; small ones keep their pages, filled with poison.
+    /// Returns the pages of a large range to the system. A small range keeps its pages, filled with poison; then
+    /// returns false.
     bool give_back_pages(Range range) const noexcept {
         std::byte* host = window.host(range.base);
         if (range.bytes < 64 * page_bytes) {

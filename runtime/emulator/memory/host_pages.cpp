@@ -30,7 +30,7 @@ const Allocation* HostPages::find(DeviceAddress address) {
     known = std::make_unique<Allocation>(Allocation{.base = page,
                                                     .bytes = host_page_bytes,
                                                     .host = reinterpret_cast<std::byte*>(page),
-                                                    .kind = Allocation::Kind::pinned,  // every context's
+                                                    .kind = Allocation::Kind::pinned,  // for every context
                                                     .read_only = !is_writable(page)});
     return known.get();
 }

@@ -48,7 +48,8 @@ class Memory {
     virtual ~Memory() = default;
 
     /// The live allocation that contains `address`, or null. The interpreter caches the last result per instruction and
-    /// calls this only after a miss. A result stays valid while a kernel may use it, because freeing waits for the device.
+    /// calls this only after a miss. A running kernel may still hold the result after a free, so the object is kept for
+    /// a while (quarantine in memory/heap.cpp).
     virtual const Allocation* find(DeviceAddress address) const noexcept = 0;
 };
 

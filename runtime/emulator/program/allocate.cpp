@@ -85,7 +85,7 @@ class Liveness {
     void find_crossing() {
         constexpr auto never = static_cast<std::size_t>(-1);
         std::vector<std::size_t> read(body_.register_bytes.size(), never),
-            wrote = read;  // the last block
+            wrote = read;  // by register: the last block that does so
         std::vector<std::uint32_t> number(body_.register_bytes.size(), none);
         std::vector<std::pair<std::uint32_t, std::size_t>> writes;
         for (std::size_t b = 0; b < blocks_.size(); ++b) {
@@ -151,7 +151,8 @@ class Liveness {
     std::vector<std::uint32_t> live_, written_;  // by block: the last crossing that is live, or written
 };
 
-// Lists the registers that the caller wrote before the call and reads after it. `intervals` are in order.
+// Adds to each pair of save_frame and restore_frame the registers that are written before the call and read after it.
+// `intervals` are sorted by their start.
 void keep_live(Body& body, const std::vector<Interval>& intervals, const std::vector<std::uint32_t>& place) {
     std::vector<const Interval*> begun;
     auto next = intervals.begin();

@@ -114,8 +114,8 @@ inline constexpr std::uint32_t most_cluster_blocks = 16;
 /// Functions have addresses too, outside all memory: function k of a module is at code_window + 16 k.
 inline constexpr std::uint64_t code_window = 0x0080'0000;
 inline constexpr std::size_t most_functions = (shared_window - code_window) / 16;
-/// The minimum stack of a thread if functions can be re-entered. A frame holds every register, so it is much larger than on
-/// a GPU, and the default of 1024 bytes would not last long.
+/// The minimum stack of a thread if functions can be re-entered. A frame holds every register that is live across the
+/// call, so it is much larger than on a GPU, and the default of 1024 bytes would not last long.
 inline constexpr std::uint32_t least_stack_bytes = 64 * 1024;
 
 struct Code {

@@ -26,8 +26,8 @@ class Functions {
     Functions(Layout& layout, const Symbols& symbols) : layout_(layout), symbols_(symbols) {}
 
     std::size_t require(const ptx::Function& function);
-    /// Adds the functions that a call through a pointer can reach: those whose parameters have these sizes, in bytes per
-    /// lane. 0 matches any size.
+    /// Adds the functions that a call through a pointer can reach: those whose results and parameters have these sizes,
+    /// in bytes per lane. 0 matches any size.
     void require_pointees(const std::vector<std::uint32_t>& results,
                           const std::vector<std::uint32_t>& parameters);
     std::size_t size() const { return entries_.size(); }

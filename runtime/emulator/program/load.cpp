@@ -56,7 +56,8 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
     return made;
 }
 
-/// The first thing that the version of PTX or the target that the text names does not have.
+/// The error for the first instruction or register type that the text's .version or .target does not have; nothing if
+/// all exist.
 std::optional<LoadError> find_too_new(const ptx::Module& parsed) {
     const Dialect dialect{10 * parsed.major + parsed.minor, parsed.architecture};
     for (const ptx::Function& function : parsed.functions) {

@@ -43,7 +43,7 @@ struct Kernel {
     std::vector<Parameter> parameters;
     std::uint32_t parameter_bytes = 0;
     std::uint32_t static_shared_bytes = 0;
-    std::uint32_t local_bytes = 0;     ///< per thread, including the deepest call chain if it is known
+    std::uint32_t local_bytes = 0;     ///< per thread: of the kernel and its functions, without the stack
     std::uint32_t registers = 0;       ///< per thread: live at once, in 32-bit registers
     std::uint32_t max_threads = 1024;  ///< per block, from .maxntid
     /// The block size that every launch must have, from .reqntid; 0 if not given.

@@ -74,9 +74,9 @@ struct Body {
     std::vector<std::size_t> labels;           ///< by label: the step that it precedes
 };
 
-/// Assigns a place to every virtual register. Values that are never live at the same time share places, but only within one
-/// width, so that an elementwise instruction may read and write the same place. Values that are live across a call that
-/// saves its frame are added to the frame.
+/// The result of allocate_registers, which assigns a place to every virtual register. Values that are never live at the
+/// same time share places, but only within one width, so that an elementwise instruction may read and write the same
+/// place. Values that are live across a call that saves its frame are added to the frame.
 struct Allocated {
     std::uint64_t bytes = 0;      ///< used from `base`; if this exceeds 32 bits, the places are invalid
     std::uint32_t registers = 0;  ///< maximum number of live 32-bit registers

@@ -13,7 +13,7 @@ struct Text {
 };
 
 /// Returns a text with all definitions. Local names that collide are renamed; of several weak definitions the first is
-/// kept. Throws: SyntaxError, also for names that are defined twice or not at all.
+/// kept. Throws: SyntaxError, also for names that are defined twice. Undefined names are not checked here.
 std::string join(std::span<const Text> texts);
 
 }  // namespace emulated::ptx

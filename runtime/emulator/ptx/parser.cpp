@@ -47,7 +47,7 @@ struct Scope {
     std::vector<Forward> forward;
 };
 
-/// The newest minor version of each major version; one more than exists for the newest major version.
+/// The newest minor version of each major version. For the newest major version, higher ones than exist are accepted.
 constexpr int newest_minor[] = {5, 3, 2, 3, 1, 5, 8, 8, 9};
 
 /// Targets, each with the first PTX version that has it, times ten. Source: ptxas.

@@ -8,7 +8,7 @@
 namespace emulated::ptx {
 
 // clang-format off
-/// Types with the size of their registers in bytes; 8-bit values use 16-bit registers.
+/// Types with the size of a value in bytes. An 8-bit value is in a 16-bit register.
 #define BASCULE_PTX_TYPES(TYPE) \
     TYPE(pred, 4) TYPE(b8, 1) TYPE(b16, 2) TYPE(b32, 4) TYPE(b64, 8) TYPE(u8, 1) TYPE(u16, 2) TYPE(u32, 4) \
     TYPE(u64, 8) TYPE(s8, 1) TYPE(s16, 2) TYPE(s32, 4) TYPE(s64, 8) TYPE(f16, 2) TYPE(f16x2, 4) TYPE(bf16, 2) \

@@ -45,8 +45,8 @@ class AccessLog {
     AccessLog(AccessLog&&) = delete;
 
     void add(std::uint64_t address, std::uint64_t bytes, Access access);
-    /// Adds `bytes` at the address of each lane in `mask`. Ignores addresses between `skip` and `skip_end`, which other
-    /// threads do not share.
+    /// Adds `bytes` at the address of each lane in `mask`. Ignores addresses from `skip` to `skip_end`, which other
+    /// operations cannot access.
     void add_lanes(const std::uint64_t* addresses, std::uint32_t mask, std::uint64_t bytes, Access access,
                    std::uint64_t skip, std::uint64_t skip_end);
     void remove(std::uint64_t address, std::uint64_t bytes);

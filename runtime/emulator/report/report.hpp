@@ -25,9 +25,9 @@ int driver_code(machine::Fault::Kind kind) noexcept;
 
 /// From now on, prints reports unless a client reads them.
 void write_unread_reports() noexcept;
-/// A client reads reports, so nothing is printed.
+/// Declares that a client reads reports, so that nothing is printed.
 void expect_reader() noexcept;
-/// Prints a report if no client reads it.
+/// Prints a report if `write_unread_reports` was called and no client reads reports.
 void tell(const std::string& report) noexcept;
 
 }  // namespace emulated::report

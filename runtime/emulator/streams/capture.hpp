@@ -125,7 +125,7 @@ class Captures {
     /// Checks a call that captures cannot see. `mode` is the calling thread's.
     Refusal unsafe(std::uint64_t thread, CaptureMode mode);
 
-    /// Never invalidates a capture.
+    /// Describes the capture of a stream. Never invalidates it.
     Refusal info(const CaptureTarget& target, CaptureInfo& info);
 
     /// Runs `work` while nothing is captured.

@@ -59,14 +59,14 @@ Nodes Graph::before_next(Stream& stream) {
     return before;
 }
 
-/// The operations that a host wait for `stream` waits for: its own. Those of the legacy default stream include the blocking
-/// streams, with which it is always ordered.
+/// The operations that a host wait for `stream` waits for: its own, and for the legacy default stream also those of the
+/// blocking streams, with which it is always ordered.
 Nodes Graph::unfinished(Stream& stream) {
     if (stream.legacy) return before_next(stream);
     return is_done(stream.tail) ? Nodes{} : Nodes{stream.tail};
 }
 
-/// Like before_next, for the clocks; includes finished operations.
+/// Adds what precedes the next operation on `stream` to its clock. Unlike before_next, includes finished operations.
 void Graph::arrive(Stream& stream) {
     if (!detector_.on()) return;
     races::VectorClock& known = stream.timeline.known;
@@ -80,7 +80,7 @@ void Graph::arrive(Stream& stream) {
     }
 }
 
-/// The host has waited for the stream.
+/// Tells the search for races that the host has waited for the stream.
 void Graph::host_learns(Stream& stream) {
     if (!detector_.on()) return;
     if (stream.legacy) arrive(stream);

@@ -12,7 +12,7 @@ enum class Policy : std::uint8_t {
     eager,    ///< in the call that issues them
     lazy,     ///< when a synchronising call or a query forces them, and only those needed for it
     threads,  ///< in worker threads, as soon as the operations before them are done
-    random,   ///< as `lazy`, but a forced operation lets others run first, in an order given by a seed
+    random,  ///< as `lazy`, but whenever operations are issued or forced, any ready ones may run, chosen by a seed
 };
 
 struct Schedule {

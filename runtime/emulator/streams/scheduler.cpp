@@ -20,7 +20,7 @@ constexpr std::size_t most_unfinished = 1024;
 
 thread_local bool inside_a_node = false;
 
-/// Thread termination by unwinding passes through, for a host function that calls an interpreter that is shutting down.
+/// Lets thread termination by unwinding through: a host function may call an interpreter that is shutting down.
 void call(const std::function<void()>& work) {
     inside_a_node = true;
     work();
@@ -144,8 +144,8 @@ void Scheduler::force(Lock& lock, const std::shared_ptr<Node>& node) {
             ran = run_what_can(lock, node);
         }
         if (ran) continue;
-        // Another thread runs what this node needs, or prevents it from starting. Time also passes if other nodes keep
-        // ending.
+        // Nothing could be started: another thread runs what this node needs, or prevents it from starting.
+        // `meanwhile_` is called every 50 ms, even if other nodes keep waking this thread.
         if (changed_.wait_until(lock, next) == std::cv_status::timeout ||
             std::chrono::steady_clock::now() >= next) {
             pass_time(lock);
@@ -172,8 +172,8 @@ bool Scheduler::poll(Lock& lock, const std::shared_ptr<Node>& node) {
     return is_done(node);
 }
 
-/// One pass over `node` and the nodes before it, which runs those that can start. Returns false if none could; then the lock
-/// was never released.
+/// Passes once over `node` and the nodes before it, and runs those that can start. Returns false if none could; then
+/// the lock was never released.
 bool Scheduler::run_what_can(Lock& lock, const std::shared_ptr<Node>& node) {
     if (node->state == Node::State::pending && node->after.empty() && exclusive_ == 0) {
         run(lock, node);
@@ -211,7 +211,7 @@ void Scheduler::run(Lock& lock, std::shared_ptr<Node> node) {
     changed_.notify_all();
 }
 
-/// Marks complete at once together with the last operation before them, even if they are queried late.
+/// A mark completes together with the last operation before it, even if it is queried late.
 void Scheduler::finish(std::shared_ptr<Node> node) {
     Nodes over = {std::move(node)};
     while (!over.empty()) {

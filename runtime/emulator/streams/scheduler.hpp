@@ -91,7 +91,7 @@ class Scheduler {
     /// still use it.
     void retire(std::chrono::milliseconds moment);
 
-    /// True in a thread that runs a node, because host functions may not call the driver.
+    /// True in a thread that runs a node: host functions may not call the driver.
     static bool inside() noexcept;
 
     // For Graph, which holds the lock.

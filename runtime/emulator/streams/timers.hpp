@@ -26,7 +26,7 @@ class Timers {
     /// Wraps `work` to record when it runs. Several works with one number count as one operation, from the first begin to
     /// the last end.
     std::function<void()> timed(std::uint64_t number, std::function<void()> work);
-    /// Returns nothing if it has not run.
+    /// Takes the times of the operation with this number; nothing if it has not run.
     std::optional<Span> take(std::uint64_t number);
 
   private:

@@ -72,7 +72,7 @@ struct NodeWork {
     enum class Choice : std::uint8_t { one_if, repeat_while, one_of };
 
     Kind kind = Kind::empty;
-    // Properties that an update of an executable graph cannot change.
+    // Properties that an update of an executable graph cannot change, except for `resets`.
     const void* context = nullptr;
     std::uint64_t attributes = 0;
     std::uint64_t resets = 0;  ///< device resets before it was made
@@ -125,7 +125,8 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     void add(std::shared_ptr<WorkNode> node);
     /// Removes a node and its edges.
     void remove(const WorkNode* node);
-    /// A copy of all nodes with references of its own. It shares only the work with this graph.
+    /// A copy of all nodes with references of its own. It shares the work, events and conditions of nodes with this
+    /// graph.
     std::shared_ptr<WorkGraph> copy(bool for_client) const;
     /// The nodes in topological order; nothing if there is a cycle.
     std::optional<std::vector<WorkNode*>> in_order() const;

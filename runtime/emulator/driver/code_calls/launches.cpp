@@ -84,7 +84,8 @@ Wish wish(const CUlaunchAttribute& attribute) noexcept {
     }
 }
 
-/// The event of such an attribute. It marks the kernel's end, which is not earlier than the attribute promises.
+/// The event that an attribute of `Wish::event` names. It marks the kernel's end, which is not earlier than the
+/// attribute promises.
 CUevent event_of(const CUlaunchAttribute& attribute) noexcept {
     return attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
                ? attribute.value.programmaticEvent.event
@@ -97,8 +98,8 @@ void record_events(const CUlaunchConfig& config) {
     }
 }
 
-/// Checks that `attrs` is null if and only if there are no attributes. <cuda.h> leaves other combinations undefined,
-/// and they are refused here.
+/// True if `attrs` is null exactly when there are no attributes. <cuda.h> leaves other combinations undefined, and they
+/// are refused here.
 bool are_there(const CUlaunchConfig& config) noexcept {
     return (config.attrs == nullptr) == (config.numAttrs == 0);
 }
@@ -217,7 +218,7 @@ struct Job {
     std::shared_ptr<const KernelHandle> handle;
     std::shared_ptr<const Instance> instance;
     Context* context;
-    machine::LaunchRequest asked;  ///< the request of the call; the rest is added when it runs
+    machine::LaunchRequest asked;  ///< what the call determines; the rest is added when the launch runs
     std::vector<std::byte> parameters;
     bool cooperative = false;
     std::uint64_t stream = 0;  ///< the handle that the caller passed

@@ -30,7 +30,7 @@ struct AllSettings {
     }
 };
 
-/// Calls `change(settings)` if the function exists.
+/// Calls `change_it` with the function's settings, if the function exists.
 template <class Change>
 void change(CUfunction function, const Change& change_it) {
     check(initialised());

@@ -60,7 +60,7 @@ std::string refusal_of(const program::Kernel& kernel) {
                        kernel.refusal);
 }
 
-/// Lists what each refused kernel needs, for the caller's log.
+/// Lists why each refused kernel cannot run, for the log of the function that loads the code.
 std::string refusals(const program::Module& module) {
     std::string text;
     for (const auto& kernel : module.kernels) {
@@ -160,7 +160,8 @@ void find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_h
     if (bytes != nullptr) *bytes = global->bytes;
 }
 
-/// Works after a fault too. Does not wait, as drivers need not: unloading code that is still to run is an error.
+/// Unloads a library or module, after a fault too. Does not wait, as drivers need not: unloading code that is still to
+/// run is an error.
 void unload(const void* handle) {
     Process& process = Process::get();
     check(initialised());
@@ -182,7 +183,7 @@ void unload(const void* handle) {
     }
 }
 
-/// Returns the number of kernels; the overload below returns their handles.
+/// Writes the number of kernels to `out`. `enumerate` writes their handles.
 void count(unsigned int* out, const void* handle) {
     return answer(out, static_cast<unsigned int>(object_of<Library>(handle)->module->kernels.size()));
 }
@@ -201,7 +202,7 @@ void** slot(Handle* out) noexcept {
     return reinterpret_cast<void**>(out);
 }
 
-/// PTX for one device has no managed variables and no functions for all devices.
+/// Managed variables are loaded as ordinary ones, and no function is for all devices, so nothing is ever found.
 void find_none(const void* library, const void* name) {
     object_of<Library>(library);
     throw Failed{name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND};
@@ -298,7 +299,7 @@ EMULATED_CONTEXT_API(cuLibraryGetGlobal, 12000, CUdeviceptr* address, std::size_
     return find_global(address, bytes, library, name);
 }
 
-/// Returns the library itself, which has a module in every context: "the module should not be unloaded".
+/// Returns the library's own handle, which is its module in every context and "should not be unloaded".
 EMULATED_CONTEXT_API(cuLibraryGetModule, 12000, CUmodule* module, CUlibrary handle) {
     const auto library = object_of<Library>(handle);
     require(library->context == nullptr, CUDA_ERROR_INVALID_HANDLE);

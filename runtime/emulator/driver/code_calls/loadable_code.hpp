@@ -20,7 +20,8 @@ struct CodeRefusal {
 
 /// True for machine code, alone or in a container. It cannot run here.
 bool is_machine_code(const void* code) noexcept;
-/// Why a driver of this version and device refuses it; if no other reason applies, because the device is emulated.
+/// Why a driver of this version and device refuses the machine code; if no other reason applies, because the device is
+/// emulated.
 CodeRefusal refusal_of_machine_code(const void* code);
 
 /// Parses PTX, unless a driver of this version and device would refuse it.

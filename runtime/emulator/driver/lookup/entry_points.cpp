@@ -12,13 +12,13 @@ namespace {
 using PFN_cuDevicePrimaryCtxRelease_v7000 = PFN_cuDevicePrimaryCtxRelease_v11000;
 using PFN_cuDevicePrimaryCtxReset_v7000 = PFN_cuDevicePrimaryCtxReset_v11000;
 using PFN_cuDevicePrimaryCtxSetFlags_v7000 = PFN_cuDevicePrimaryCtxSetFlags_v11000;
-// <cuda.h> names cuGraphInstantiateWithFlags so since CUDA 12.
+// Since CUDA 12, <cuda.h> calls cuGraphInstantiateWithFlags by the name cuGraphInstantiate.
 using PFN_cuGraphInstantiate_v12000 = PFN_cuGraphInstantiateWithFlags_v11040;
 
 #define OLDER(name, version, pointer) \
     EntryPoint::of<PFN_##name##_v##version>(#name, version, &pointer, &pointer)
 
-// Older versions that differ only in name, and second names. The other rows are the functions' definitions.
+// Older versions that differ only in name, and second names. The definitions of the functions make the other entries.
 const EntryPoint older_names[] = {
     OLDER(cuDeviceGetUuid, 9020, cuDeviceGetUuid),
     OLDER(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease),
@@ -33,8 +33,8 @@ const EntryPoint older_names[] = {
 }  // namespace
 
 EMULATED_API(cuGetExportTable, 3000, const void** table, const CUuuid* id) {
-    // The CUDA runtime uses this table to verify that the driver is NVIDIA's. Other clients work without theirs; NVRTC, for
-    // one, asks any libcuda.so.1 for a table (seen with 13.5).
+    // The CUDA runtime uses this table to verify that the driver is NVIDIA's. Other clients work without the tables
+    // that they ask for, such as NVRTC 13.5, which asks any libcuda.so.1 for one.
     constexpr unsigned char of_runtime[] = {0x6b, 0xd5, 0xfb, 0x6c};
     static std::atomic<bool> said{false};
     const bool asked_by_runtime = id != nullptr && std::memcmp(id->bytes, of_runtime, sizeof of_runtime) == 0;

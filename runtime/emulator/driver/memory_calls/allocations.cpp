@@ -41,9 +41,9 @@ namespace {
            Process::get().heap().describe(address, 1));
 }
 
-/// Frees pool memory without waiting: "This API will not perform any implicit synchronization when the pointer was
-/// allocated with cuMemAllocAsync or cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have
-/// completed".
+/// Frees without waiting: all memory if BASCULE_EMULATED_FREES_WAIT is 0, and always pool memory. "This API will not
+/// perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync or cuMemAllocFromPoolAsync.
+/// Callers must ensure that all accesses to these pointer have completed".
 void free_at_once(CUdeviceptr address, const Context& context) {
     Process& process = Process::get();
     const Allocation* allocation = process.heap().find(address);
@@ -182,7 +182,7 @@ EMULATED_CONTEXT_API(cuMemAllocManaged, 6000, CUdeviceptr* address, std::size_t 
     return allocate_memory(address, bytes, Allocation::Kind::managed);
 }
 
-/// All pinned memory here is portable, mapped and write-combined, so these flags change nothing.
+/// All pinned memory here is portable and mapped, and write-combining has no effect, so these flags change nothing.
 EMULATED_CONTEXT_API(cuMemHostAlloc, 2020, void** host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -251,7 +251,7 @@ EMULATED_CONTEXT_API(cuPointerGetAttribute, 4000, void* value, CUpointer_attribu
     write(value, which, allocation, address);
 }
 
-/// Unlike the single query, this succeeds for unknown pointers and returns zeros.
+/// Unlike the single query, this succeeds for unknown pointers and returns zeros, or -2 as the device.
 EMULATED_CONTEXT_API(cuPointerGetAttributes, 7000, unsigned int count, CUpointer_attribute* which,
                      void** values, CUdeviceptr address) {
     refuse_lost(address);

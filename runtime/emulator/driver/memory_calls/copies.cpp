@@ -119,7 +119,7 @@ void copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const char*
     return copy_3d(&copy, stream, wait, name);
 }
 
-/// A part of a one-dimensional array.
+/// Makes `end` a part of a one-dimensional array.
 void in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t bytes) {
     check(ready());
     const auto array = object_of<ArrayObject>(handle);
@@ -199,8 +199,8 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offse
     return copy_rows({to_end, from_end, {bytes}}, nullptr, Wait::no, "cuMemcpyAtoA");
 }
 
-/// The host waits, which is more than "serialized with respect to all pending and future asynchronous work" of three
-/// contexts.
+/// The host waits for all work of the three contexts and for the copy, which is stronger than "serialized with respect
+/// to all pending and future asynchronous work".
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes) {
     check(state_of(find_context(to_context)));

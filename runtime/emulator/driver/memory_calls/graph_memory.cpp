@@ -46,7 +46,8 @@ class GraphMemory {
     std::uint64_t freed_by_ = 0;  // the newest graph that frees it
 };
 
-/// The devices whose kernels may use the memory, all of them for host memory; 0 if a description is invalid.
+/// The devices whose kernels may use the memory, one bit each: all devices for host memory; 0 if a description is
+/// invalid.
 std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation, const MemoryPool::Place& place) {
     const bool of_device = place.memory == memory::Allocation::Kind::device;
     std::uint32_t devices = of_device ? std::uint32_t{1} << place.device : ~std::uint32_t{0};

@@ -32,7 +32,8 @@ void check_location(const CUmemLocation& location) {
     require(host);
 }
 
-/// Converts a location for queries. "The host NUMA node closest to the calling thread's CPU" is the only one here.
+/// Converts a location for queries. "The host NUMA node closest to the calling thread's CPU" is node 0, the only one
+/// here.
 ManagedHints::Location to_hint(const CUmemLocation& location) noexcept {
     if (location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
     return {location.type, location.type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location.id};
@@ -195,7 +196,7 @@ void note_prefetches(const CUdeviceptr* addresses, const std::size_t* bytes, std
     }
 }
 
-/// "Performing a discard ... the contents are undefined": filled with poison, so that a read is noticed.
+/// "Performing a discard ... the contents are undefined". Fills the ranges with poison, so that a read is noticed.
 void discard(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count, CUstream stream) {
     for (std::size_t i = 0; i < count; ++i)
         fill_rows({addresses[i], 0, memory::poison, 1, bytes[i], 1, nullptr}, stream, Wait::no,

@@ -1,6 +1,6 @@
-// Copies and fills in stream order. Pageable host memory is read or written before the call returns. Device memory is
-// looked up when the call is made, to refuse invalid addresses, and again when the operation runs, because memory may be
-// allocated and freed in stream order in between.
+// Copies and fills in stream order. Pageable host memory is written before the call returns, and also read unless
+// devices can access it (HMM). Device memory is looked up when the call is made, to refuse invalid addresses, and again
+// when the operation runs, because memory may be allocated and freed in stream order in between.
 #include "driver/memory_calls/row_transfers.hpp"
 
 #include <cstring>
@@ -194,7 +194,7 @@ CUDA_MEMCPY3D describe(const End& to, const End& from, const Extent& extent) {
     return copy;
 }
 
-/// A fill that was checked.
+/// A fill. begin_fill checks `asked` and sets the other members.
 struct Fill {
     CUDA_MEMSET_NODE_PARAMS_v2 asked;
     End to{};

@@ -58,7 +58,7 @@ Imports& imports() {
     return all;
 }
 
-/// Kernels on the current context's device and on the memory's own device may use it.
+/// Lets kernels of both devices use imported memory. Null if they are one device, for the usual rules of access.
 std::shared_ptr<const memory::PoolAccess> access_between(int device, int other) {
     if (device == other) return nullptr;
     return std::make_shared<const memory::PoolAccess>(1U << device | 1U << other);

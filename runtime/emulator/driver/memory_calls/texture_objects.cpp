@@ -31,7 +31,7 @@ void refuse_texture(fmt::format_string<Values...> why, Values&&... values) {
 }
 void no_textures(const char* why) { refuse(CUDA_ERROR_NOT_SUPPORTED, "cuTexObjectCreate: {}", why); }
 
-/// Memory that a texture reads in place.
+/// Sets the address of memory that a texture reads in place. Refuses misaligned and unknown addresses.
 void locate(Image& image, CUdeviceptr address) {
     if (address % limits::texture_alignment != 0)
         return refuse_texture(
@@ -215,7 +215,8 @@ void open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& s
                                  ? Sampler::Address::clamp
                                  : static_cast<Sampler::Address>(asked.addressMode[d]);
     }
-    // "Texture address modes are ignored": a point and its nearest texel lie on one face.
+    // "Texture address modes are ignored". Without a filter, a point and its nearest texel lie on one face, so clamping
+    // never leaves it.
     if (is(CU_TRSF_SEAMLESS_CUBEMAP))
         sampler.address.fill(sampler.linear ? Sampler::Address::seam : Sampler::Address::clamp);
     std::ranges::copy(asked.borderColor, sampler.border.begin());

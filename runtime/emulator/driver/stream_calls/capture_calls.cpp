@@ -20,7 +20,7 @@ bool is_plain(const CUgraphEdgeData* data, std::size_t count) noexcept {
            });
 }
 
-/// Reads the mode as a number, because callers pass invalid modes.
+/// True for a valid mode. Reads it as a number, because callers pass invalid modes.
 bool is_mode(const CUstreamCaptureMode* mode) noexcept {
     unsigned number = 0;
     static_assert(sizeof number == sizeof *mode);

@@ -169,7 +169,8 @@ EMULATED_API(cuGraphKernelNodeCopyAttributes, 11000, CUgraphNode to, CUgraphNode
     return change_attributes(to, [&](auto& attributes) { attributes = found->attributes; });
 }
 
-// Graphs. "This call does not clone the graph. Changes to the graph will be reflected in the node".
+// Child graphs. cuGraphChildGraphNodeGetGraph: "This call does not clone the graph. Changes to the graph will be
+// reflected in the node".
 
 EMULATED_NODE_ADD(cuGraphAddChildGraphNode, 10000, values_of(CU_GRAPH_NODE_TYPE_GRAPH, given), CUgraph given)
 EMULATED_NODE_EXEC_SET(cuGraphExecChildGraphNodeSetParams, 11010, values_of(CU_GRAPH_NODE_TYPE_GRAPH, given),

@@ -63,8 +63,8 @@ struct Edge {
     EdgeKind kind{};
 };
 
-/// "`nodes` may be NULL, in which case this function will return the number": all functions that list work so. Entries past
-/// the end are set to null.
+/// "`nodes` may be NULL, in which case this function will return the number". All functions that list nodes or edges
+/// behave so. Entries past the end are set to null.
 void list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
           std::size_t* count) {
     require(count != nullptr);
@@ -82,7 +82,7 @@ void list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, CUgr
     require(!lossy, CUDA_ERROR_LOSSY_QUERY);
 }
 
-/// The nodes of a graph for which `wanted(node)` is true.
+/// Lists the nodes of a graph for which `wanted(node)` is true.
 template <class Wanted>
 void list_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count, const Wanted& wanted) {
     const auto graph = find_object<GraphObject>(handle);
@@ -118,7 +118,7 @@ void refuse_deletion(const WorkGraph& graph) {
                   "nodes and edges of a graph that allocates or frees memory cannot be deleted");
 }
 
-/// Looks up the ends of all given edges first, then calls `change(from, to, kind)` for each.
+/// Looks up and checks all given edges first, then calls `change(to, Dependency{from, kind})` for each.
 template <class Allow, class Change>
 void change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
                   std::size_t count, const Allow& allow, const Change& change) {

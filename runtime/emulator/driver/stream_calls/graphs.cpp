@@ -150,7 +150,7 @@ EMULATED_STREAM_API(cuGraphInstantiateWithParams, 12000, CUgraphExec* exec, CUgr
     return instantiate(exec, graph, parameters->flags, parameters);
 }
 
-// <cuda.h> declares it only on request.
+// <cudaTypedefs.h> defines this type only for the driver itself (__CUDA_API_VERSION_INTERNAL).
 using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph, CUgraphNode*, char*,
                                                          std::size_t);
 

@@ -88,7 +88,7 @@ EMULATED_STREAM_API(cuStreamGetDevice, 12080, CUstream handle, CUdevice* device)
 
 EMULATED_STREAM_API(cuStreamGetFlags, 5050, CUstream handle, unsigned int* flags) {
     const auto target = find_stream(handle);
-    no_capture_now(target, "cuStreamGetFlags");  // of all queries of a stream, only this one is refused
+    no_capture_now(target, "cuStreamGetFlags");  // the only query of a property that is refused
     return answer(flags, target.properties().flags);
 }
 

@@ -232,8 +232,8 @@ void Worker::let_go(std::uint32_t barrier) {
     block_.counted[barrier] = std::exchange(block_.votes[barrier], {});
 }
 
-// The common case: all running warps wait at the same barrier with all their lanes, and there are no arrivals by
-// bar.arrive.
+// Releases the barrier in the common case: all running warps wait at it with all their lanes, and it has no thread
+// count.
 bool Worker::release_whole_block() {
     std::uint32_t id = ~0u;
     for (const Warp& warp : warps_) {
@@ -252,7 +252,8 @@ bool Worker::release_whole_block() {
     return true;
 }
 
-// Exited threads count as arrived, as on hardware.
+// Releases each barrier at which enough threads have arrived. Exited threads count too, as on hardware, unless the
+// barrier has a thread count.
 bool Worker::release_barriers() {
     std::array<std::uint32_t, 16> waiting{}, wanted{};
     std::uint32_t exited = 0;

@@ -59,7 +59,8 @@ void Worker::place_threads() {
     }
 }
 
-// Fills values that are constant for the whole launch. Kernels do not write them, so values of the last launch are reused.
+// Fills constants and special registers. Values of the last launch that are still right are reused, because kernels
+// write only the stack pointer; `start` refills what changes within the launch.
 void Worker::fill_registers() {
     const std::span<const Warp> files = std::span(warps_).first(files_);
     const Filled now{code_->serial,

@@ -34,7 +34,7 @@ class Residents {
         }
     }
 
-    /// Called when no thread runs a block any more.
+    /// Adds the teams' logs of accesses to `log`. Called when no thread runs a block any more.
     void give_logs(races::AccessLog& log) {
         for (const auto& team : teams_) team->give_log(log);
     }

@@ -7,7 +7,7 @@
 
 namespace emulated::machine {
 
-/// Returns the first fault, or nothing. A faulting kernel causes no exception. Thread-safe.
+/// Runs the grid and returns the first fault, or nothing. A fault of the kernel throws no exception. Thread-safe.
 std::optional<Fault> launch(const LaunchRequest& request);
 
 }  // namespace emulated::machine

@@ -57,7 +57,8 @@ void log_access(Lanes& s, u64 address, u32 bytes, races::Access access) {
 
 // --- cp.async ----------------------------------------------------------------------------------------------
 
-// The sources of other lanes are mostly in the allocation of the last one.
+// Returns the host address of a lane's source; null after a fault. Lanes mostly read from the same allocation, so the
+// last one is tried first.
 const std::byte* source_of(Lanes& s, const Instruction* i, unsigned lane, u64 address, u32 bytes,
                            u32 alignment) {
     AllocationCache& cache = s.caches[i->extra];
@@ -125,7 +126,8 @@ const Instruction* complain(Lanes& s, const Instruction* i, unsigned lane, u64 a
 
 constexpr const char* not_initialised = "it is not initialised (mbarrier.init)";
 
-// Calls act(lane, host address of its object) for each lane, which returns an error or null. Returns null after a fault.
+// Calls act(lane, host address of its object) for each lane; `act` returns an error or null. Returns null after a
+// fault.
 template <class Act>
 const Instruction* each_object(Lanes& s, const Instruction* i, u32 slot, bool writes, const Act& act) {
     const u64* addresses = lanes_at<u64>(s, slot);
@@ -329,7 +331,7 @@ const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction red
     const u64* barriers = to_shared ? lanes_at<u64>(s, i->operand[3]) : nullptr;
     const bool from_shared = (i->bits & Instruction::from_shared) != 0;
     const bool multicast = (i->bits & Instruction::multicast) != 0;
-    // An H100 refuses it as an illegal instruction, although the PTX ISA allows a block's own cluster.
+    // An H100 refuses this as an illegal instruction in a cluster of one block, although the PTX ISA allows it.
     if (reduce == nullptr && to_shared && from_shared && s.block->cluster->members.size() == 1)
         return misuse(
             s, i, s.mask,

@@ -137,7 +137,7 @@ const Instruction* leave_frame(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-// alloca. A stack overflow is a fault, before anything is written.
+// alloca. A stack overflow is a fault here, before the kernel writes to the memory.
 const Instruction* stack_allocate(Lanes& s, const Instruction* i) {
     u64* addresses = lanes_at<u64>(s, i->operand[0]);
     u32* stack = lanes_at<u32>(s, i->operand[1]);

@@ -82,7 +82,7 @@ const Instruction* unguard(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// Nothing can wait for these copies any more.
+// Performs the lanes' pending copies, because nothing can wait for them any more.
 __attribute__((noinline)) void end_transfers(Lanes& s) {
     s.warp->copies.finish(s.mask);
     s.block->cluster->transfers.finish_thread(s.warp, s.mask);
@@ -163,8 +163,8 @@ u64 nanoseconds(clockid_t clock) {
 }
 
 // "Suspends the thread for a sleep duration approximately close to the delay t, in [0, 2*t]", here at most a millisecond.
-// All lanes sleep as long as the first one asks. If other groups or warps can run, they run instead, because the lanes
-// often sleep until those have done something.
+// All lanes sleep for the shortest delay that one of them asks for. If other groups or warps can run, they run instead,
+// because the lanes often sleep until those have done something.
 const Instruction* sleep(Lanes& s, const Instruction* i) {
     if (!s.alone || s.block->warps_take_turns) {
         s.pc = index_of(s, i) + 1;
@@ -174,7 +174,7 @@ const Instruction* sleep(Lanes& s, const Instruction* i) {
     const u32* delays = lanes_at<u32>(s, i->operand[0]);
     u32 delay = 1'000'000;
     for (const unsigned l : LanesOf{s.mask}) delay = std::min(delay, delays[l]);
-    constexpr u32 shortest_sleep = 100'000;  // of the operating system
+    constexpr u32 shortest_sleep = 100'000;  // nanoseconds; the system cannot sleep for less
     const u64 end = nanoseconds(CLOCK_MONOTONIC) + delay;
     if (delay >= shortest_sleep) std::this_thread::sleep_for(std::chrono::nanoseconds(delay));
     while (nanoseconds(CLOCK_MONOTONIC) < end) {

@@ -28,7 +28,7 @@ const std::byte* bytes_at(const Lanes& s, unsigned lane, u64 address, u64& left)
     return found ? window(found->base, found->bytes, found->host) : nullptr;
 }
 
-// The maximum output of one printf: the size of CUDA's printf buffer, which holds the output of all of them.
+// The maximum output of one printf: the size of CUDA's printf buffer, which holds the output of all printfs.
 constexpr std::size_t most_printed = std::size_t{1} << 20;
 
 // Reads a NUL-terminated string. Returns nothing if it does not end inside its memory. Cuts strings that are too long.

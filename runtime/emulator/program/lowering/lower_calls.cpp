@@ -2,8 +2,8 @@
 // body in PTX.
 //
 // Every function has one fixed place in the register file for its registers and parameters, which is enough if each lane
-// runs it once at a time. A function that can call itself saves its caller's live registers on the lane's stack, which is
-// in local memory after the static variables.
+// runs it once at a time. A function that can be called while it runs saves its live registers before each of its
+// calls, on the lane's stack, which is in local memory after the static variables.
 #include <algorithm>
 #include <bit>
 
@@ -169,7 +169,8 @@ void Lowering::require_inside(const ptx::Variable& variable, std::uint64_t offse
         refuse("offset {} of '{}' is not a multiple of {}", offset, variable.name, alignment);
 }
 
-// The place of a call's .param variable. Variables with equal names and sizes share a place, because no two calls overlap.
+// The register file offset of a .param variable: of this function, or of a call in it. Variables of calls with equal
+// names and sizes share an offset, because no two calls overlap.
 std::uint32_t Lowering::argument_place(std::int32_t index) {
     const Functions::Entry& entry = functions_.at(index_);
     std::size_t at = 0;

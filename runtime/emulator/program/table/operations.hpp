@@ -99,7 +99,7 @@ struct Row {
     TypeSet second = {};     ///< the second type (cvt, set, slct); empty: none
     FlagSet selecting = {};  ///< flags that change the result; each combination has a handler
     FlagSet neutral = {};    ///< flags without effect here: cache hints, .rn where it is the default, .uni
-    FlagSet one_of = {};     ///< exactly one of these is required (they are selecting too); empty: none
+    FlagSet one_of = {};     ///< exactly one of these is required; empty: none
     FlagSet all_of = {};     ///< all of these are required
     TypeSet third = {};      ///< the third type; empty: none
     TypeSet fourth = {};     ///< the fourth type; empty: none

@@ -1,4 +1,5 @@
-// Agrees with ptxas of CUDA 13.0, as tests/emulator/ptxas.py checks. Only requirements beyond PTX 6.3 and sm_75 are listed.
+// The table agrees with ptxas of CUDA 13.0, as tests/emulator/ptxas.py checks. Only requirements beyond PTX 6.3 and
+// sm_75 are listed.
 #include "program/table/versions.hpp"
 
 #include <algorithm>
