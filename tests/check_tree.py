@@ -183,13 +183,13 @@ NAMED_LIKE_HEADERS = ["interface", "runtime", "python/bindings"]
 
 
 def a_source_is_called_like_its_header() -> Iterator[str]:
-    """Each .cpp defines what the header beside it declares, so that a reader of one finds the other."""
+    """Each .cpp defines what the header of its name declares, so that a reader of one finds the other."""
     for path, layer in layer_files():
         if layer not in NAMED_LIKE_HEADERS or not path.endswith(".cpp") or path in WITHOUT_HEADER:
             continue
         header = (ROOT / path).with_suffix(".hpp")
         if not header.is_file() and not any(name == "parts.hpp" for _, name in includes_of(path)):
-            yield f"{path}: no {header.name} beside it declares its functions"
+            yield f"{path}: no {header.name} in its folder declares its functions"
     for layer in NAMED_LIKE_HEADERS:
         for path, homes in headers_of_sources(layer).items():
             for home in sorted(homes - {path}):
