@@ -210,7 +210,7 @@ def a_source_is_called_like_its_header() -> Iterator[str]:
             continue
         header = (ROOT / path).with_suffix(".hpp")
         if not header.is_file() and not any(name == "parts.hpp" for _, name in includes_of(path)):
-            yield f"{path}: no {header.name} beside it declares its functions"
+            yield f"{path}: no {header.name} in its folder declares its functions"
     for layer in NAMED_LIKE_HEADERS:
         for path, homes in headers_of_sources(layer).items():
             for home in sorted(homes - {path}):

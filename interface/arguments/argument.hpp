@@ -63,15 +63,8 @@ class ArgumentPack {
     /// Writes a tuple of `tuple_claims` once its members are known.
     void set_members(const TupleClaim& claim, std::span<const StructMember> members);
 
-    /// The fast path for a plain array of the declared type. Returns false and does nothing if the general path must
-    /// decide. `stream` is the handle of the array's stream, on the launch's device, or 0.
-    [[gnu::always_inline]] bool set_fast(int index, const Parameter& parameter, PlainTraits array,
-                                         std::uint64_t pointer, std::uint64_t stream) {
-        if (!accepts(parameter.plain, array)) return false;
-        set_accepted(index, parameter, pointer, stream);
-        return true;
-    }
-    /// The same for an array that was accepted already.
+    /// The fast path for a plain array that the parameter accepts. `stream` is the handle of the array's stream, on the
+    /// launch's device, or 0.
     [[gnu::always_inline]] void set_accepted(int index, const Parameter& parameter, std::uint64_t pointer,
                                              std::uint64_t stream) {
         std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);

@@ -162,11 +162,9 @@ namespace {
 }
 
 [[gnu::always_inline]] inline bool accept_own(Reading& reading, Slot slot, const ArrayObject& own) {
-    if (!(own.device == reading.home.device) ||
-        !slot.pack.set_fast(slot.index, slot.parameter, own.plain.get(), own.view.pointer,
-                            own.view.stream.handle)) [[unlikely]] {
+    if (!(own.device == reading.home.device) || !accepts(slot.parameter.plain, own.plain.get())) [[unlikely]]
         return false;
-    }
+    slot.pack.set_accepted(slot.index, slot.parameter, own.view.pointer, own.view.stream.handle);
     reading.home.decided = true;
     keep_own(reading, slot.argument, own);
     return true;
