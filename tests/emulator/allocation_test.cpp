@@ -1,6 +1,8 @@
 // Tests memory through the driver's C ABI.
 #include <array>
+#include <cstdint>
 #include <thread>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -31,6 +33,26 @@ TEST_CASE("freeing twice is an error, freeing null is not") {
     CHECK(device.api.cuMemFree(address) == CUDA_SUCCESS);
     CHECK(device.api.cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
     CHECK(device.api.cuMemFree(0) == CUDA_SUCCESS);
+}
+
+TEST_CASE("pitched memory that no size can express is out of memory") {
+    Device device;
+    CUdeviceptr address = 0;
+    std::size_t pitch = 7;
+    for (const auto& [width, height] : std::initializer_list<std::pair<std::size_t, std::size_t>>{
+             {SIZE_MAX - 1, 1}, {std::size_t{1} << 33, std::size_t{1} << 31}})
+        CHECK(device.api.cuMemAllocPitch(&address, &pitch, width, height, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(pitch == 7);
+    CHECK(device.api.cuMemAllocPitch(&address, &pitch, 100, 3, 4) == CUDA_SUCCESS);
+    CHECK(pitch == 512);
+}
+
+TEST_CASE("memory of a pool is not pinned memory") {
+    Device device;
+    CUdeviceptr x = 0;
+    REQUIRE(device.api.cuMemAllocAsync(&x, 64, nullptr) == CUDA_SUCCESS);
+    CHECK(device.api.cuMemFreeHost(reinterpret_cast<void*>(x)) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(device.api.cuMemFree(x) == CUDA_SUCCESS);
 }
 
 TEST_CASE("a copy past the end of an allocation is refused whole") {

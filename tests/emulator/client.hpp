@@ -58,6 +58,7 @@ namespace client {
     FUNCTION(cuMemGetInfo, 3020)                                \
     FUNCTION(cuMemHostAlloc, 2020)                              \
     FUNCTION(cuMemFreeHost, 2000)                               \
+    FUNCTION(cuMemAllocPitch, 3020)                             \
     FUNCTION(cuMemHostRegister, 6050)                           \
     FUNCTION(cuMemHostUnregister, 4000)                         \
     FUNCTION(cuMemAllocManaged, 6000)                           \

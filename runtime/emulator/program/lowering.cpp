@@ -163,7 +163,7 @@ void Lowering::letters(const ptx::Instruction& instruction, const Opcode& opcode
 Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opcode,
                            std::string_view letters) {
     const std::size_t count = count_without_policy(instruction, opcode);
-    if (count != letters.size() && opcode.row->neutral.has(Flag::sync) && !opcode.flags.has(Flag::sync))
+    if (opcode.row->neutral.has(Flag::sync) && !opcode.flags.has(Flag::sync))
         refuse("{} without .sync is not supported: compile for compute_70 or newer", opcode.row->name);
     expect_operands(instruction, count, letters.size(), letters.size());
     std::vector<Ref> results, sources;

@@ -14,6 +14,8 @@
 namespace emulated::driver {
 namespace {
 
+constexpr std::size_t most_parameter_bytes = 4096;
+
 /// The settings of a function.
 struct LegacySettings {
     std::array<unsigned, 3> block = {1, 1, 1};
@@ -41,7 +43,7 @@ void change(CUfunction function, const Change& change_it) {
 }
 
 void set_parameter(CUfunction function, int offset, const void* value, std::size_t bytes) {
-    require(offset >= 0 && value != nullptr);
+    require(offset >= 0 && value != nullptr && offset + std::uint64_t{bytes} <= most_parameter_bytes);
     return change(function, [&](LegacySettings& settings) {
         const std::size_t end = static_cast<std::size_t>(offset) + bytes;
         if (settings.parameters.size() < end) settings.parameters.resize(end);
@@ -68,7 +70,7 @@ EMULATED_API(cuFuncSetSharedMemConfig, 4020, CUfunction function, CUsharedconfig
 }
 
 EMULATED_API(cuParamSetSize, 2000, CUfunction function, unsigned int bytes) {
-    require(bytes <= 4096);
+    require(bytes <= most_parameter_bytes);
     return change(function, [&](LegacySettings& settings) { settings.parameters.resize(bytes); });
 }
 

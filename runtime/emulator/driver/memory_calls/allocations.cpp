@@ -130,7 +130,8 @@ void free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
     Process& process = Process::get();
     const Context* context = current_context() != nullptr ? current_context() : process.owner(address);
     require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    if (process.pool_of(address) != nullptr && !process.heap().is_lost(address))
+    const bool frees_device_memory = std::ranges::find(kinds, Allocation::Kind::device) != kinds.end();
+    if (frees_device_memory && process.pool_of(address) != nullptr && !process.heap().is_lost(address))
         return free_at_once(address, *context);
     const auto fits = [&](const Allocation* allocation) {
         return allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
@@ -173,8 +174,12 @@ EMULATED_CONTEXT_API(cuMemAllocPitch, 3020, CUdeviceptr* address, std::size_t* p
                      std::size_t height, unsigned int element_bytes) {
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
     require(pitch != nullptr && width > 0 && height > 0 && element);
-    *pitch = (width + limits::texture_alignment - 1) / limits::texture_alignment * limits::texture_alignment;
-    return allocate_memory(address, *pitch * height, Allocation::Kind::device);
+    std::size_t padded = 0, bytes = 0;
+    require(!__builtin_add_overflow(width, limits::texture_alignment - 1, &padded), CUDA_ERROR_OUT_OF_MEMORY);
+    padded = padded / limits::texture_alignment * limits::texture_alignment;
+    require(!__builtin_mul_overflow(padded, height, &bytes), CUDA_ERROR_OUT_OF_MEMORY);
+    allocate_memory(address, bytes, Allocation::Kind::device);
+    *pitch = padded;
 }
 
 EMULATED_CONTEXT_API(cuMemAllocManaged, 6000, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
