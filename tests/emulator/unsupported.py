@@ -64,6 +64,8 @@ ELSEWHERE = """
 | addresses of 16 bits; of 32 bits in generic and global memory, also where ptxas takes them | 64 bits |
 | initial values of type `.b128`, and registers of type `.f16x2` in integer instructions | `.b32` |
 | constants of one operator beyond `+ - * ~ !` | the value |
+| `setp` of two halves with one predicate, which ptxas takes | `p\\|q` |
+| parameters of type `.pred` or `.f16x2`, two of one name, stores to a kernel's, also where ptxas takes them | `.b32` |
 | copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
 | machine code (cubin, fatbin) without PTX | compile for the device's architecture |
 
