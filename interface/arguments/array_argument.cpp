@@ -89,7 +89,7 @@ bool ends_in_structures(const ArrayView& array, std::uint64_t bytes) {
     return row == bytes && !array.empty();
 }
 
-/// Advice how to convert the elements to the declared type, without a silent loss.
+/// Advice on how to convert the elements to the declared type without silent loss.
 std::string how_to_convert(const ParameterType& declared, const ArrayView& array) {
     const DType given = array.dtype;
     const std::string type = to_typestr(declared.dtype).substr(1);

@@ -83,7 +83,8 @@ bool may_be_predefined(std::string_view word) {
            (word.size() > 4 && word.starts_with("cuda"));
 }
 
-/// Expands a directive once for each combination of definitions of the macros that it meets.
+/// Expands a computed #include. If macros in it have several definitions, expands it once for each combination of
+/// these.
 class Expansions {
   public:
     explicit Expansions(const MacroDefinitions& definitions) : definitions_(definitions) {}

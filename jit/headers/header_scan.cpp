@@ -126,8 +126,8 @@ class Scan {
     }
 
   private:
-    /// CCCL's headers may wrap __has_include; other headers that do so make a program doubtful. Fragments that ## may
-    /// join count only in the user's texts.
+    /// The author of a text. The scan gives up if a macro wraps __has_include, except in CCCL's headers. Words that ##
+    /// may join to __has_include are collected from the user's texts only.
     enum class Owner : std::uint8_t { user, toolkit, cccl };
     struct Text {
         std::shared_ptr<const IncludeDirectives> directives;

@@ -211,7 +211,8 @@ void sign(int file) {
     if (ftruncate(file, 0) == 0) static_cast<void>(pwrite(file, text.data(), text.size(), 0));
 }
 
-/// The other process that has signed the file, if it runs on this machine; 0 if it is stopped or dead.
+/// Returns the ID of the other process that has signed the lock file, if it runs on this machine.
+/// Returns 0 if that process is stopped or dead.
 int running_holder(int file) {
     std::array<char, 64> bytes{};
     if (pread(file, bytes.data(), bytes.size() - 1, 0) <= 0) return 0;
@@ -247,7 +248,7 @@ bool lock_within(int file, std::chrono::milliseconds longest) {
     return true;
 }
 
-/// Returns errno, or 0. Leaves no temporary file.
+/// Writes a temporary file and renames it to `name`. Returns errno, or 0. Leaves no temporary file.
 int publish_in(int directory, const std::string& name, std::string_view bytes) {
     const std::string temporary = temporary_name();
     Descriptor file(uninterrupted([&] {

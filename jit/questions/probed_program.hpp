@@ -1,4 +1,5 @@
-// A compiled program about which the compiler can be asked more. The answers are for the headers of its image.
+// A compiled program about which the compiler can be asked more. Answers are valid for the headers of the compiled
+// image.
 #pragma once
 
 #include <memory>

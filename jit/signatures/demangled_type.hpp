@@ -7,7 +7,8 @@
 
 namespace bascule {
 
-/// `float const*`, `bascule::array_view<float const, 2>`: qualifiers follow what they qualify.
+/// A type as the demangler writes it, with qualifiers after what they qualify: `float const*`,
+/// `bascule::array_view<float const, 2>`.
 struct DemangledType {
     std::string name;                      ///< "float", "bascule::array_view"; empty for a pointer
     std::vector<DemangledType> arguments;  ///< template arguments

@@ -39,7 +39,8 @@ std::vector<TypePattern> read_patterns(std::span<const std::string> types,
 /// marker type, or a number that does not occur in `text`.
 std::vector<std::string> markers_for(std::span<const TemplateParameter> parameters, std::string_view text);
 
-/// One pattern for each type, from the compiler's spelling of the instance with these markers.
+/// Returns one pattern for each type. `types` are spelled by the compiler for the instance that has these markers as
+/// template arguments.
 std::vector<TypePattern> read_marked_patterns(std::span<const std::string> types,
                                               std::span<const std::string> markers);
 

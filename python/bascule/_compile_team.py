@@ -231,7 +231,7 @@ def _bar(total: int, wanted: bool) -> Iterator[Callable[[Event], None]]:
         with bar:
             yield lambda event: bar.update(task, advance=1, last=event.title)
         return
-    # In Jupyter rich's own display needs ipywidgets and does not show the last update.
+    # Not used in Jupyter: rich's own display needs ipywidgets there and does not show the last update.
     from IPython.display import display
 
     shown: Any = display(bar.make_tasks_table(bar.tasks), display_id=True)  # type: ignore[no-untyped-call]

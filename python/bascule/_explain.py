@@ -100,7 +100,7 @@ class Explanation(DisplayedAsHtml):
     __repr__ = __str__
 
     def _facts(self) -> dict[str, str]:
-        """Return facts about the launch. `str` puts the arguments after the first two."""
+        """Return facts about the launch. `str` lists the arguments after the first two facts."""
         before, after = "nothing is waited for", "nothing waits"
         if self.waits:
             before = "; ".join(

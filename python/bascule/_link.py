@@ -1,4 +1,4 @@
-"""`bascule.load_module` and `bascule.link`: modules of compiled code, and of several texts."""
+"""`bascule.load_module` and `bascule.link`: modules made from compiled code or from several source texts."""
 
 import os
 import sys

@@ -61,7 +61,8 @@ class Kernel {
     Kernel for_arguments(std::span<const ArgumentValue> arguments, Device device) const;
     /// The same if arguments of these types were seen before, else nothing. Compiles nothing.
     std::optional<Kernel> known_for_arguments(std::span<const ArgumentValue> arguments) const;
-    /// Returns the function if the compiler sees only one (an #if may choose between several), else this kernel.
+    /// Returns the function that the compiler sees, because an #if may choose between several. Returns a kernel of all
+    /// overloads if it sees several, and this kernel if it sees none or if this kernel needs no compile to be resolved.
     /// Throws: CompileError, LibraryError.
     Kernel resolve_function(Device device) const;
     /// The same for an architecture, without a driver.

@@ -172,7 +172,8 @@ std::shared_ptr<const Library> Library::load(std::shared_ptr<const Image> image,
     return shared;
 }
 
-/// `first` is the result for the code that was tried first, `last` that for the PTX if it was tried afterwards.
+/// `first` is the result for the code that was tried first. `last` is the result for the PTX if that was tried
+/// afterwards, otherwise the same as `first`.
 void Library::fail_to_load(DriverResult first, DriverResult last, Device device) const {
     const Driver& driver = Driver::get();
     const std::string log =

@@ -30,8 +30,8 @@ class OwnedMemory {
         shared_.store(true, std::memory_order_relaxed);
         was_shared_.store(true, std::memory_order_relaxed);
     }
-    /// The same, if that work may be on `stream`. Its handle is valid as long as `keeper` lives; null for a stream that
-    /// is never destroyed. Throws std::bad_alloc.
+    /// The same, if that work may be on `stream`. The stream's handle stays valid while `keeper` lives; `keeper` is
+    /// null for a stream that is never destroyed. Throws std::bad_alloc.
     void share(StreamRef stream, std::shared_ptr<void> keeper);
     /// Call this before work that is not ordered with the memory's stream. Waits on the host for the allocation if
     /// necessary. Throws: CudaError, also during a capture.

@@ -66,7 +66,7 @@ class StreamRef {
     Device device_;
 };
 
-/// `stream` as the stream of an array that is used on `home`.
+/// Describes `stream` as the producer's stream of an array that is used on the device `home`.
 inline ProducerStream producer_stream(StreamRef stream, Device home,
                                       StreamSource source = StreamSource::interface) noexcept {
     return {stream.handle(), stream.device() == home ? -1 : stream.device().ordinal(), source};

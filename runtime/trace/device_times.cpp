@@ -13,7 +13,7 @@
 namespace bascule {
 namespace {
 
-/// Operations whose events are kept until they are queried.
+/// The maximum number of operations whose events are kept. If there are more, the oldest events are queried.
 constexpr std::size_t most_pending = 1024;
 
 /// The shortest of several attempts is least likely to have been interrupted.

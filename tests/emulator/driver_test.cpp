@@ -15,7 +15,7 @@
 using client::Device;
 using client::Library;
 
-// Replaces the library's function, which also writes a report.
+// Replaces the emulated device's own function, which would also write a report.
 CUresult emulated::driver::out_of_memory(const std::string&) noexcept { return CUDA_ERROR_OUT_OF_MEMORY; }
 
 namespace {

@@ -79,7 +79,7 @@ TEST_CASE(
     });
 }
 
-// CUmemPoolProps: managed memory, and the host's, as in pools.
+// Allocation nodes accept the same CUmemPoolProps as memory pools: host memory and managed memory.
 TEST_CASE("a graph allocates memory that the host reads too, and a capture takes it from its pool") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();

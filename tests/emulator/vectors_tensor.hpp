@@ -6,7 +6,7 @@
 
 namespace vectors {
 
-/// `wild`: with infinities, NaNs and numbers of every size.
+/// Random elements. With `wild` they include infinities, NaNs and numbers of every magnitude.
 reference::Matrix some_matrix(Type type, unsigned rows, unsigned columns, bool wild, Random& random);
 
 /// Products through memory: wmma.load, wmma.mma, wmma.store.

@@ -16,7 +16,7 @@ Bits some_float(Type type, Random& random) {
     const Bits bias = static_cast<Bits>(format.greatest_exponent - 1);
     const Bits sign = random() % 2 ? reference::sign_bit(type) : 0;
     const Bits infinity = (2 * bias + 1) << stored, one = bias << stored;
-    // Around 1, or around the ends of narrower formats.
+    // A biased exponent: near that of 1, or in a wide range around it that includes the limits of narrower formats.
     const auto exponent = [&] {
         const Bits far = random() % 2 ? 3 : bias > 40 ? 40 : bias - 1;
         return bias - far + random() % (2 * far + 1);

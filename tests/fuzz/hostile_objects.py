@@ -420,7 +420,7 @@ def check(world: World, array: bascule.DeviceArray) -> None:
 
 
 def is_ordinary(error: BaseException) -> bool:
-    """True for Bascule's own errors, a hostile object's, or one that Python raises for a broken object."""
+    """True for every Exception but AssertionError and SystemError, and for a BaseException of a hostile object."""
     if isinstance(error, (AssertionError, SystemError)):
         return False
     if isinstance(error, Exception):

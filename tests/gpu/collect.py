@@ -289,7 +289,10 @@ def with_short_lines(text: str) -> str:
 
 
 def write(logs: Path, results: Path) -> Path:
-    """Replaces the results, results.json atomically, so that a run that is killed leaves the earlier ones."""
+    """Writes the results, and keeps earlier pieces of the same commit.
+
+    Replaces results.json atomically, so that a killed run does not damage it.
+    """
     summary = summary_of(logs)
     name = re.sub(r"[^a-z0-9]+", "-", summary["device"].lower()).strip("-")
     target = results / f"{summary['date']}-{name}"

@@ -88,8 +88,8 @@ class Piece:
         if self.is_pytest:
             environment["BASCULE_OUTCOMES"] = str(self.outcomes)
             environment["PYTHONPATH"] = os.pathsep.join([str(HERE), environment.get("PYTHONPATH", "")])
-            # If the package is installed, its pytest plugin imports it before the tests' conftest.py chooses a
-            # directory.
+            # Set here because an installed package has a pytest plugin that imports it before the tests' conftest.py
+            # chooses a cache directory.
             environment["BASCULE_CACHE_DIR"] = str(self.cache)
         self.process = subprocess.Popen(
             self.command, stdout=self.log, stderr=subprocess.STDOUT, env=environment, cwd=ROOT, start_new_session=True

@@ -161,7 +161,7 @@ def _rule_signature(rule: _decorator.LaunchRule) -> inspect.Signature:
 
 
 def _kernel_of(rule: _decorator.LaunchRule) -> _bascule.Kernel | None:
-    """Return the rule's kernel. Before the first call it is found in the text; None if only a compile could find it."""
+    """Return the rule's kernel. Before the first call, look it up in the source text; None if that needs a compile."""
     if rule._kernel is not None:
         return rule._kernel
     name, first_line = _places.find(rule._source, rule._sites)

@@ -5,7 +5,8 @@
 namespace bascule::python {
 
 namespace detail {
-/// A pointer to the value pointer, which the holder follows. Null if the object was never initialised.
+/// Returns a pointer to the value pointer. The holder follows the value pointer in memory. Null if the
+/// object was never initialised.
 inline void** simple_place(PyObject* object) noexcept {
     auto* instance = reinterpret_cast<pybind11::detail::instance*>(object);
     if (!instance->simple_layout || !instance->simple_holder_constructed) return nullptr;

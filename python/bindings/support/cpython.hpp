@@ -37,8 +37,8 @@ inline PyThreadState* attached_thread_state() noexcept {
 
 // --- Types
 
-/// The attribute in the dict of the class or of a base, found as Python does for the class's objects, whatever the
-/// metaclass. Null if there is none.
+/// Looks up an attribute in the dicts of the class and its bases, as Python does for objects of the class. The
+/// metaclass has no influence. Null if there is none.
 inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));

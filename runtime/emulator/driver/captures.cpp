@@ -65,7 +65,8 @@ void no_capture_now(Event& event, const char* name) {
                           "the event was last recorded on a stream that was captured");
 }
 
-/// If the stream itself is not captured, the query is allowed where unsafe calls are allowed.
+/// Refuses a query of a stream that is being captured. Queries of other streams are allowed where unsafe calls are
+/// allowed.
 void question_now(const StreamTarget& target, const char* name) {
     no_capture_now(target, name);
     return unsafe_now(name);

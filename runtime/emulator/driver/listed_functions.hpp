@@ -7,8 +7,9 @@
 namespace emulated::driver {
 
 // clang-format off
-/// Functions that Bascule calls. They are complete: what Bascule may ask of them works as on a GPU or is refused with a
-/// report. tests/runtime/emulated_functions_test.cpp compares this list with Bascule's function table.
+/// Functions that Bascule calls. Each is implemented completely: every use that Bascule may make of it works as on a
+/// GPU or is refused with a report. tests/runtime/emulated_functions_test.cpp compares this list with Bascule's
+/// function table.
 inline constexpr std::string_view functions_of_bascule[] = {
     "cuArray3DCreate", "cuArrayDestroy", "cuCtxEnablePeerAccess", "cuCtxGetCurrent", "cuCtxGetDevice",
     "cuCtxGetLimit", "cuCtxGetStreamPriorityRange", "cuCtxRecordEvent", "cuCtxSetCurrent", "cuCtxSetLimit",

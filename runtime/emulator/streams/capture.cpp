@@ -156,7 +156,7 @@ Captures::Use Captures::use(const CaptureTarget& target) {
 Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<WorkNode> node) {
     const std::lock_guard lock(mutex_);
     const auto& sequence = target.stream->sequence_;
-    // Another thread may have ended or invalidated it meanwhile.
+    // Another thread may have ended or invalidated the capture meanwhile.
     if (sequence == nullptr || !sequence->valid) return Refusal::invalidated;
     for (WorkNode* each : std::exchange(target.stream->ends_, {node.get()}))
         node->after.push_back({each, {}});

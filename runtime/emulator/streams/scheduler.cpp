@@ -20,7 +20,8 @@ constexpr std::size_t most_unfinished = 1024;
 
 thread_local bool inside_a_node = false;
 
-/// Lets thread termination by unwinding through: a host function may call an interpreter that is shutting down.
+/// Does not catch exceptions: a host function may call an interpreter that is shutting down, which ends the thread by
+/// unwinding its stack.
 void call(const std::function<void()>& work) {
     inside_a_node = true;
     work();

@@ -192,7 +192,8 @@ Bits rounded_to(Type type, mpfr_rnd_t rounding, double value) {
     return rounded(type, rounding, [&](mpfr_t to, mpfr_rnd_t r) { return mpfr_set_d(to, value, r); });
 }
 
-// Products and sums as f32: a double holds both exactly enough that rounding once more changes nothing.
+// Rounds each product and each sum to f32. Computing it as a double first does not change the result, because a double
+// has more than 2 * 24 + 2 bits.
 Bits float_sum(const Matrix& a, const Matrix& b, unsigned m, unsigned n, double first, Type d,
                const ProductRules& rules) {
     float sum = static_cast<float>(first);

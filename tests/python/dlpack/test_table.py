@@ -1,4 +1,4 @@
-"""The exchange table of DeviceArray, used from C: exchange_native.c knows only its layout."""
+"""DLPack's exchange table of DeviceArray, used from C: exchange_native.c knows only the table's layout."""
 
 from __future__ import annotations
 

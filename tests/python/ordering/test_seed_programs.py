@@ -58,7 +58,7 @@ def run(program, manual_event: bool, ordered: bool) -> np.ndarray:
         evt = bascule.event()
         evt.record(kernel_stream)
         evt.wait(array_stream)
-    # The other library launches on the stream that x names and checks nothing else.
+    # Plays the other library: launches on the stream that x names, and makes no stream wait.
     program.consume[blocks, threads, array_stream](unordered(x), unordered(result), COUNT)
     return result.copy_to_host()
 

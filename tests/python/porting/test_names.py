@@ -1,4 +1,4 @@
-"""Names that users of Numba, CuPy and PyTorch type, with their meaning there."""
+"""Names that Bascule shares with Numba, CuPy, PyTorch and NumPy mean the same here."""
 
 from __future__ import annotations
 

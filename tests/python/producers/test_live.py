@@ -28,7 +28,7 @@ CASES = [
 
 
 def library_of_the_driver(directory: Path) -> str:
-    """A directory where the emulated device is the CUDA driver: the library that Bascule itself loads."""
+    """Makes the emulated device the libcuda.so.1 of this directory. It is the library that Bascule itself loads."""
     emulator = Path(bascule.__file__).with_name("libbascule_emulator.so").resolve()
     (directory / "libcuda.so.1").symlink_to(emulator)
     return str(directory)

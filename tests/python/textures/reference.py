@@ -60,7 +60,10 @@ def divided(whole: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 
 def weights_of(steps: list[np.ndarray]) -> dict[tuple[int, ...], np.ndarray]:
-    """Each corner's weight in 256ths: divided by z, then by x, then by y. Halfway cases in y go to the diagonal."""
+    """Each corner's weight in 256ths. The total of 256 is split along z, then x, then y.
+
+    Halfway cases in y are rounded in favour of the corners (0, 0) and (1, 1).
+    """
     x, y, z = [*steps, *[np.zeros_like(steps[0])] * 2][:3]
     made = {}
     for k, slice_weight in ((0, 256 - z), (1, z)):

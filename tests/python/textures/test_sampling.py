@@ -243,7 +243,7 @@ def test_layers_are_sampled_one_by_one(module, dimensions, dtype) -> None:
         got = run(module[f"layer{dimensions}"], cpp, texture, [*full, layers], 1, result)
         for layer in range(4):
             here = np.minimum(layers.view("u4"), 3) == layer  # unsigned: a negative number selects the last layer
-            # Unlike a texture of one dimension, a layer of one is read in the middle of its row.
+            # A one-dimensional layer is sampled like a two-dimensional texture with one row, at the middle of the row.
             middle = [np.full(COUNT, 0.5)] if dimensions == 1 else []
             wanted = reference.sample(
                 texels[layer].reshape(-1, shape[-1], 1),

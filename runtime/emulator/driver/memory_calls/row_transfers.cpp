@@ -37,7 +37,7 @@ std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
     return too_big ? std::numeric_limits<std::size_t>::max() : span;
 }
 
-/// The kind of memory that the driver knows; `nowhere` unless one allocation contains the whole range.
+/// The kind of memory at `rows`; `nowhere` unless one allocation that the driver knows contains the whole range.
 Place place_of_known(const Rows& rows, const Extent& extent) {
     const Allocation* known = Process::get().find_usable(rows.address);
     if (known == nullptr) return Place::nowhere;

@@ -225,7 +225,7 @@ void open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& s
         return no_textures("the emulated device has no border colour for integers but 0");
 }
 
-/// Fills the selection of mipmap levels from a texture description.
+/// Sets how the sampler selects mipmap levels, from a texture description.
 void open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
     const CUfilter_mode mode = asked.mipmapFilterMode;
     require(mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR);

@@ -145,7 +145,8 @@ void Worker::fill_special(const Code::SpecialSlot& slot, std::span<const Warp> w
                                      : 0);  // smid, gridid, zero
 }
 
-// Finds the special registers that change between two warps in the same register file.
+// Lists the special registers to refill when a register file gets another warp: [0] for the first warp of a block, [1]
+// for its other warps.
 void Worker::find_stale_specials() {
     for (auto& slots : stale_specials_) slots.clear();
     for (const Code::SpecialSlot& slot : code_->specials) {

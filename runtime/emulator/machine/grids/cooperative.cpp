@@ -61,7 +61,7 @@ class Residents {
         }
     }
 
-    /// `team` is null if it is finished.
+    /// Queues the team for its next turn. A null `team` means that one has finished.
     void give_back(Team* team) {
         const std::lock_guard lock(mutex_);
         if (team == nullptr) {

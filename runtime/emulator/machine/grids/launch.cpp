@@ -76,7 +76,7 @@ void take_blocks(GridState& grid, Worker& worker) {
     worker.give_log(*grid.request->log);
 }
 
-// The job of one thread in a grid.
+// The work of one host thread: runs blocks or whole clusters of the grid until none is left.
 void take_blocks(GridState& grid) {
     if (grid.request->cluster.count() > 1) return run_clusters(grid);
     if (worker_is_gone) {

@@ -201,7 +201,7 @@ const Instruction* read_texture(Lanes& s, const Instruction* i) {
 
 // --- surfaces ----------------------------------------------------------------------------------------------
 
-/// One lane's access: its byte offset in the surface, and whether it is inside.
+/// One lane's access: its byte offset in the surface, and whether it is inside and aligned.
 struct SurfacePlace {
     u64 offset = 0;
     bool inside = true;

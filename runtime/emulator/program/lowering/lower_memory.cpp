@@ -280,7 +280,7 @@ void Lowering::discard(const ptx::Instruction& instruction, const Opcode& opcode
     access(emit(untyped_key(opcode), {}, {where.base}), where);
 }
 
-// A policy is only used by instructions that ignore it.
+// Creates a cache eviction policy. Its value does not matter, because the instructions that take a policy ignore it.
 void Lowering::create_policy(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool of_range = opcode.flags.has(Flag::range), converts = opcode.flags.has(Flag::cvt);
     const std::size_t count = instruction.operands.size();

@@ -268,7 +268,7 @@ Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
         return functions_.layout().constant(0, bytes);
     if (is_one_of(operand.name, "%pm", 8) || operand.name == "%current_graph_exec")
         return functions_.layout().constant(0, bytes);
-    // %aggr_smem_size is answered with the block's own total, since programs do not ask for the cluster's.
+    // %aggr_smem_size reads as the block's own size, not the cluster's, because no known program needs the cluster's.
     const std::string_view name = operand.name == "%aggr_smem_size" ? "%total_smem_size" : operand.name;
     const auto* known = std::ranges::find(special_names, name);
     if (known == std::end(special_names)) refuse("the special register {} is not supported", operand.name);
