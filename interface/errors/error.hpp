@@ -52,7 +52,7 @@ struct ArgumentErrorDetails {
 /// An argument that a kernel, a launch or an array cannot take. Raised before the first operation is issued.
 class ArgumentError : public DetailedError<ArgumentErrorDetails> {
   public:
-    /// The built-in exception that the class in Python derives from too. KeyError stands for `missing_key`.
+    /// The built-in exception from which the Python class also derives: KeyError for `missing_key`.
     enum class Kind { type, value, overflow, missing_key, index, not_supported };
 
     ArgumentError(Kind kind, const std::string& message, Details details = {})

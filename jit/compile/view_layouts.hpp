@@ -23,7 +23,7 @@ struct ViewQuestion {
 };
 ViewQuestion question_about_views(const Image& image, const Program& program, const Nvrtc& nvrtc);
 
-/// Reads the answer. Types whose bytes the compiler does not give are missing.
+/// Reads the views' layouts from the compiled PTX. Omits types whose layout the PTX does not show.
 ViewLayouts layouts_in(const std::string& ptx, const ViewQuestion& question);
 
 /// The answers of this process, because reading CCCL's headers takes almost a second. Thread-safe.

@@ -158,7 +158,8 @@ Lookup make_once(const std::shared_ptr<const Request>& request, std::string& why
     }
 }
 
-/// Makes it in one process of the machine: the one that holds the lock. The others wait and load what it stores.
+/// Finds the image or compiles it. One process of the machine compiles, the one that holds the key's lock; the others
+/// wait for the lock and load the image that it stored.
 Outcome make_among_processes(const Request& request) {
     if (const auto known = find_in_memory(*request.cache, request.key, request.wanted)) return *known;
     HeaderScan scan = scan_headers_of(request);

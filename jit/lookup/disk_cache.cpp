@@ -100,7 +100,7 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wante
         CacheDirectory::File file;
         std::string problem;
         switch (directory_.read(name, file, problem)) {
-            // Places are filled in order, and only evictions leave gaps.
+            // Places are filled in order, but an eviction may leave a gap, so the search goes on.
             case CacheDirectory::Answer::missing:
             case CacheDirectory::Answer::refused:
                 if (!free) free = place;

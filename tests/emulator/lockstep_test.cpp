@@ -49,8 +49,9 @@ Outcome run(const std::string& body, const Words& index, unsigned block, TimeLim
     return made;
 }
 
-// Indices by warp: consecutive, all the same, halves, halves that are each the same, scattered. The first blocks have
-// one kind each, the third has another one in one of its warps, and in the others each warp has its own.
+// An index for each thread. The pattern of a warp: consecutive, all equal, consecutive in each half-warp, equal in each
+// half-warp, or random. Blocks 0 and 1 have one pattern; so has block 2, except for one of its warps. In later blocks,
+// the pattern changes from warp to warp.
 Words indices(unsigned first) {
     std::mt19937 random(first);
     Words made;

@@ -283,7 +283,8 @@ TEST_CASE("printf prints what C would") {
 
 namespace {
 
-// `load`, with a mask of its bytes, from `bytes` bytes of memory at `offset`; its results are %r1 to %r4.
+// A load instruction to test under `.pragma "used_bytes_mask <mask>"`. It reads at `offset` in an allocation of `bytes`
+// bytes and writes %r1 to %r4.
 struct Masked {
     std::string load, mask;
     std::size_t bytes = 12;

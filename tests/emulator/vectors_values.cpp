@@ -55,7 +55,8 @@ Bits some_float(Type type, Random& random) {
         }
         case 5:
             return sign | mantissa;  // a subnormal
-        // Few bits, or one more at the end: products, sums and conversions are ties, or just next to one.
+        // Few significant bits, or one unit in the last place above or below such a value: products, sums and
+        // conversions are often ties or next to one.
         case 6: {
             const unsigned kept = static_cast<unsigned>(random() % (stored + 1));
             const Bits few = mantissa >> (stored - kept) << (stored - kept);

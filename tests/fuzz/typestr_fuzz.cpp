@@ -1,4 +1,5 @@
-// Any bytes become a typestr, which is written back with the same element type, or an ArgumentError.
+// Parses any bytes as a typestr. The result must be an ArgumentError, or a dtype that stays the same when it is written
+// as a typestr and parsed again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

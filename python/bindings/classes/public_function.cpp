@@ -49,7 +49,7 @@ void hide_own_frames() {
     PyErr_SetObject(error.type().ptr(), error.value().ptr());
 }
 
-/// Replaces pybind11's error about the arguments, which begins with the function's name, with the package's.
+/// Replaces pybind11's TypeError about the arguments, which begins with the function's name, by Bascule's own error.
 void describe_arguments(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) {
     py::error_already_set error;
     const py::handle function(self);

@@ -36,7 +36,8 @@ constexpr bool is_whole(Pattern pattern) {
     return pattern == Pattern::consecutive || pattern == Pattern::uniform;
 }
 
-// Offsets of the lanes of a half from its first lane, for consecutive addresses and for a single one.
+// Address offsets of the 16 lanes of a half-warp from its first lane: `of[0]` if the addresses are consecutive, `of[1]`
+// if all are equal.
 template <class A, u32 Step>
 struct Rises {
     alignas(64) A of[2][16] = {};

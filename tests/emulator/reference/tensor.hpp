@@ -49,7 +49,8 @@ struct ProductRules {
     bool saturates = false;
     bool exclusive_or = false;  ///< of single bits
     mpfr_rnd_t rounding = MPFR_RNDN;
-    /// True if A has an element there: an omitted element is not multiplied by an infinity.
+    /// For a sparse A, in row-major order: whether each element is stored. The others are skipped, because zero times
+    /// infinity would be NaN. Empty for a dense A.
     std::vector<bool> stored;
 };
 

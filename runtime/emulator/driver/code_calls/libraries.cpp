@@ -69,7 +69,8 @@ std::string refusals(const program::Module& module) {
     return text;
 }
 
-/// Frees variables of unloaded code once nothing runs, because waiting for that could take for ever.
+/// Frees variables of unloaded code if no operation is running. Otherwise leaves them to a later call, because waiting
+/// could take for ever. `more`: variables to free in addition to those left so far.
 void free_if_idle(const Instance& more = {}) {
     static auto& mutex = *new std::mutex;  // calls may come until the very end
     static auto& addresses = *new Instance;
