@@ -1,7 +1,6 @@
 // One argument as the caller passed it, before it is compared with a parameter.
 #pragma once
 
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,7 +25,7 @@ struct Scalar {
     /// The value if `kind` is floating. If it is huge_integer: the nearest double, because the integer is beyond 64
     /// bits.
     double floating = 0;
-    std::complex<double> complex;
+    double real = 0, imaginary = 0;  ///< Kind::complex
     /// The type of the value, for a NumPy scalar; empty for Python's own numbers.
     std::optional<DType> dtype{};
 };

@@ -145,8 +145,8 @@ void write_floating(double value, std::uint32_t bytes, const Scalar& scalar, con
 
 void write_complex(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
     const bool complex = scalar.kind == Scalar::Kind::complex;
-    const double real = complex ? scalar.complex.real() : to_double(scalar, parameter);
-    const double imaginary = complex ? scalar.complex.imag() : 0.0;
+    const double real = complex ? scalar.real : to_double(scalar, parameter);
+    const double imaginary = complex ? scalar.imaginary : 0.0;
     const std::uint32_t half = parameter.bytes / 2;
     write_floating(real, half, scalar, parameter, out);
     write_floating(imaginary, half, scalar, parameter, out + half);
@@ -173,7 +173,7 @@ std::string describe(const Scalar& scalar) {
         case Scalar::Kind::floating:
             return "the float " + show(scalar.floating);
         case Scalar::Kind::complex:
-            return fmt::format("the complex {}{:+}j", scalar.complex.real(), scalar.complex.imag());
+            return fmt::format("the complex {}{:+}j", scalar.real, scalar.imaginary);
     }
     return {};
 }

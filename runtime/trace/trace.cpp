@@ -49,7 +49,7 @@ void start_trace(std::size_t limit) {
 
 RecordedTrace stop_trace() { return trace::end_recording(); }
 
-Trace::Trace(std::filesystem::path file, std::size_t limit)
+Trace::Trace(std::string file, std::size_t limit)
     : file_(std::move(file)), program_(std::make_unique<TracedProgram>(TracedProgram::current())) {
     start_trace(limit);
 }
@@ -69,13 +69,13 @@ void Trace::stop() {
     if (!file_.empty()) save(file_);
 }
 
-void Trace::save(const std::filesystem::path& file) const {
+void Trace::save(const std::string& file) const {
     errno = 0;
     std::ofstream out(file);
     write_trace_events(out, recorded_, *program_);
     out.close();
     if (out) return;
-    throw Error(fmt::format("the trace could not be written to {}: {}.", file.string(),
+    throw Error(fmt::format("the trace could not be written to {}: {}.", file,
                             std::generic_category().message(errno != 0 ? errno : EIO)));
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <memory>
+#include <string>
 
 #include <bascule/runtime/trace/recorder.hpp>
 
@@ -26,7 +26,7 @@ class Trace {
     static constexpr std::size_t usual_limit = 1'000'000;
     /// Records at most `limit` calls, of some 500 bytes each; later ones are only counted. `stop` writes `file` unless
     /// it is empty. Throws: Error if another trace is being recorded.
-    explicit Trace(std::filesystem::path file = {}, std::size_t limit = usual_limit);
+    explicit Trace(std::string file = {}, std::size_t limit = usual_limit);
     /// Stops. If the file cannot be written, prints the reason to standard error.
     ~Trace();
     Trace(Trace&&) = delete;
@@ -37,10 +37,10 @@ class Trace {
     /// The recording; empty before `stop`.
     const RecordedTrace& recorded() const noexcept { return recorded_; }
     /// Writes the recording to another file. Throws: Error if that fails.
-    void save(const std::filesystem::path& file) const;
+    void save(const std::string& file) const;
 
   private:
-    std::filesystem::path file_;
+    std::string file_;
     bool recording_ = true;
     RecordedTrace recorded_;
     std::unique_ptr<TracedProgram> program_;

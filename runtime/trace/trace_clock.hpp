@@ -2,8 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
+#include <ctime>
 
 namespace bascule {
 
@@ -12,10 +12,9 @@ inline std::atomic<std::int64_t> trace_clock_advance{0};
 
 /// The time in nanoseconds that all times of a trace use: CLOCK_MONOTONIC.
 inline std::int64_t trace_now() noexcept {
-    const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                 std::chrono::steady_clock::now().time_since_epoch())
-                                 .count();
-    return now + trace_clock_advance.load(std::memory_order_relaxed);
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec + trace_clock_advance.load(std::memory_order_relaxed);
 }
 
 /// A time interval on the clock of trace_now().

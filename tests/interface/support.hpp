@@ -177,7 +177,8 @@ inline Scalar real(double value) {
 inline Scalar complex(double re, double im) {
     Scalar scalar;
     scalar.kind = Scalar::Kind::complex;
-    scalar.complex = {re, im};
+    scalar.real = re;
+    scalar.imaginary = im;
     return scalar;
 }
 

@@ -43,7 +43,8 @@ Scalar scalar_of(double value) {
 Scalar scalar_of(Py_complex value) {
     Scalar scalar;
     scalar.kind = Scalar::Kind::complex;
-    scalar.complex = {value.real, value.imag};
+    scalar.real = value.real;
+    scalar.imaginary = value.imag;
     return scalar;
 }
 
@@ -94,7 +95,7 @@ Scalar scalar_of_real(PyObject* object) {
 /// Returns the scalar. Throws if converting a finite `numpy.longdouble` to double has made it infinite.
 Scalar in_range(const Scalar& scalar, PyObject* object) {
     const bool infinite =
-        std::isinf(scalar.floating) || std::isinf(scalar.complex.real()) || std::isinf(scalar.complex.imag());
+        std::isinf(scalar.floating) || std::isinf(scalar.real) || std::isinf(scalar.imaginary);
     if (infinite && numpy().attr("isfinite")(py::handle(object)).cast<bool>()) {
         const std::string got = safe_repr(object);
         reject(ErrorKind::overflow, {.got = got},
