@@ -7,6 +7,7 @@
 
 #include <bascule/jit/files/byte_size.hpp>
 #include <bascule/jit/files/file_identity.hpp>
+#include <bascule/jit/lookup/cache_key.hpp>
 #include <bascule/jit/lookup/cache_sweep.hpp>
 
 namespace bascule {

@@ -190,7 +190,7 @@ std::string refusal_of_extra(std::string_view option) {
     const CompileOption* const own = option_of_flag(option);
     if (own != nullptr && !own->in_extra) return fmt::format("use the option `{}`", own->name);
     const std::string_view name = option.substr(0, option.find_first_of("= "));
-    if (const std::string instead = find_row(refused_options, name); !instead.empty()) return instead;
+    if (std::string instead = find_row(refused_options, name); !instead.empty()) return instead;
     if (option.find_first_not_of(" \t") == option.npos) return "it is empty";
     if (option.front() != '-')
         return "an option begins with `-`; its value belongs to the same element: \"--name=value\"";

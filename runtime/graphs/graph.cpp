@@ -143,7 +143,7 @@ void Graph::launch(StreamRef stream) {
     const ContextGuard context(stream.context());
     std::vector<Producer> needed = content_->needs.producers;
     // Arrays made in the capture are bound to its stream, so a later reader waits for that stream.
-    if (content_->needs.own_stream) needed.push_back({this->stream().handle(), 0});
+    if (content_->needs.own_stream) needed.push_back({.stream = {.handle = this->stream().handle()}});
     const ProducersToOrder producers(stream, needed);
     const bool is_child =
         !producers.found_no_capture() && capture_of(stream).status == CaptureState::Status::active;

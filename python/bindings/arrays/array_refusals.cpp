@@ -40,6 +40,8 @@ struct Operator {
     const char* name;
     Slot PyNumberMethods::*slot;
 };
+template <class Slot>
+Operator(const char*, Slot PyNumberMethods::*) -> Operator<Slot>;
 constexpr std::tuple operators = {
     Operator{"+", &PyNumberMethods::nb_add},
     Operator{"-", &PyNumberMethods::nb_subtract},

@@ -138,8 +138,9 @@ CompileOptions make_compile_options(const py::args& positional, const py::kwargs
                "CompileOptions takes keyword arguments only: CompileOptions(std=\"c++20\").");
     }
     CompileOptions options;
-    for (auto [key, value] : given) {
-        const auto name = key.cast<std::string>();
+    for (const auto& entry : given) {
+        const py::handle value = entry.second;
+        const auto name = entry.first.cast<std::string>();
         const auto table = compile_option_table();
         const auto known = std::ranges::find(table, name, &CompileOption::name);
         if (known == table.end()) fail_unknown_option(name);

@@ -354,6 +354,21 @@ def a_handle_of_another_device_is_known_as_that_devices_stream() -> None:  # a c
     assert launch == ("launch", 1, p.handle)
 
 
+def a_graph_with_memory_of_its_own_is_ordered_on_its_device() -> None:  # a case
+    with second:
+        kernel, x = module.add, ones(second)
+        kernel.prepare(x, x, x)
+        bascule.zeros(COUNT, "f4").fill(0)
+        bascule.synchronize()
+        graph = bascule.Graph()
+        with graph:
+            z = bascule.zeros(COUNT, "f4")
+            kernel[1, COUNT](x, x, z)
+        for stream in (bascule.stream(), bascule.stream()):
+            graph.launch(stream)
+        assert (z.copy_to_host() == 2).all()
+
+
 def a_device_that_does_not_exist_is_refused() -> None:  # a case
     with refused("there is no device 2", "2 devices"):
         bascule.device(2)
