@@ -63,7 +63,7 @@ ELSEWHERE = """
 | registers and constants as arguments of `call`, and `.reg` parameters of functions | `.param` variables |
 | addresses of 16 bits; of 32 bits in generic and global memory, also where ptxas takes them | 64 bits |
 | initial values of type `.b128`, and registers of type `.f16x2` in integer instructions | `.b32` |
-| constants of one operator beyond `+ - * ~ !` | the value |
+| constants of one operator beyond `+ - * ~ !`, or in parentheses | the value |
 | `setp` of two halves with one predicate, which ptxas takes | `p\\|q` |
 | parameters of type `.pred` or `.f16x2`, two of one name, stores to a kernel's, also where ptxas takes them | `.b32` |
 | copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
