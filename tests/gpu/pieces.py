@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 LOGS = Path(os.environ.get("BASCULE_GPU_LOGS") or ROOT / "build" / "gpu" / "logs")
 PYTHON_TESTS = ROOT / "tests" / "python"
 # These need a network, git's history or the documentation.
-LEFT_OUT = {"packaging", "docs", "test_tree", "test_readme"}
+LEFT_OUT = {"packaging", "docs", "test_tree", "test_rows", "test_readme"}
 # Groups of Python tests that run first, the most informative one at the front. The other groups follow by name.
 FIRST = ["ordering", "lifetime", "graphs", "launches", "dlpack", "producers", "conformance", "kernels"]
 WITH_NVRTC = ["nvrtc", "compiler", "reflection", "specialization", "struct_probe", "variable", "prelude", "diagnostics"]
