@@ -5,7 +5,7 @@
 
 namespace bascule {
 
-/// Where the stream of an array was found, or why it has none.
+/// The place where the stream of an array was found, or the reason why no stream is known.
 enum class StreamSource : std::uint8_t {
     interface,   ///< version 3 of the interface: its `stream`; None means that there is nothing to wait for
     own,         ///< the array is Bascule's: the stream of its device's primary context

@@ -87,7 +87,7 @@ class FileError : public Error {
     int code_;
 };
 
-/// What a CompileError carries.
+/// The attributes of a CompileError.
 struct CompileErrorDetails {
     std::string log{};              ///< NVRTC's log, with places in the user's text
     std::string name_expression{};  ///< the kernel that was asked for; empty if the text itself is wrong
@@ -111,7 +111,7 @@ class CompileError : public DetailedError<CompileErrorDetails> {
     }
 };
 
-/// What a LibraryError carries.
+/// The attributes of a LibraryError.
 struct LibraryErrorDetails {
     std::string library{};                   ///< "NVRTC"
     std::vector<std::string> paths_tried{};  ///< in order
@@ -129,7 +129,7 @@ class LibraryError : public DetailedError<LibraryErrorDetails> {
     }
 };
 
-/// What a CudaError carries.
+/// The attributes of a CudaError.
 struct CudaErrorDetails {
     int code = 0;             ///< CUresult
     std::string code_name{};  ///< "CUDA_ERROR_ILLEGAL_ADDRESS"

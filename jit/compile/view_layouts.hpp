@@ -15,7 +15,7 @@ namespace bascule {
 
 using ViewLayouts = std::map<std::string, ViewLayout>;  ///< by C++ type
 
-/// What the compiler is asked about the views of an image.
+/// A question to the compiler: where the views of an image keep their members.
 struct ViewQuestion {
     std::vector<Parameter> views;  ///< one parameter of each type; empty: there is nothing to ask
     Program program;               ///< the text whose PTX answers

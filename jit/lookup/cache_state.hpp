@@ -1,4 +1,4 @@
-// What all look-ups of a cache share. Private to this folder.
+// The state that all look-ups of a cache share. Private to this folder.
 #pragma once
 
 #include <array>

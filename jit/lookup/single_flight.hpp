@@ -21,7 +21,7 @@ class SingleFlight {
 
   private:
     struct Flight;
-    /// Returns the work in progress for `key`. If there is none, registers `own` and returns null.
+    /// Returns the work in progress for `key`. If no thread works on it, registers `own` and returns null.
     std::shared_ptr<Flight> join_or_start(const CacheKey& key, const std::shared_ptr<Flight>& own);
     void land(const CacheKey& key, const std::shared_ptr<Flight>& flight, std::exception_ptr failure);
 

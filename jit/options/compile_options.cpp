@@ -1,4 +1,4 @@
-// Its tables: the rows of compile options, and NVRTC's options that have none.
+// The table of compile options, and the table of NVRTC's options that `extra` accepts or refuses.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -135,7 +135,7 @@ constexpr CompileOption rows[] = {
 
 // --- NVRTC's options that have no row
 
-/// What to use instead in `extra`.
+/// NVRTC's options that `extra` refuses, with the advice for the message.
 constexpr std::array refused_options = {
     NameRow{"--gpu-code -code --gencode -gencode", "use the option `arch`"},
     NameRow{"--pre-include -include", "write the #include into the text"},
@@ -175,7 +175,7 @@ constexpr std::string_view harmless_to_ptxas =
 
 std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
 
-/// The option that this flag sets; null if there is none. -DNAME is the flag -D with the value NAME.
+/// The option that this flag sets; null if no option has the flag. -DNAME is the flag -D with the value NAME.
 const CompileOption* option_of_flag(std::string_view flag) {
     const std::string_view joined = flag.substr(0, 2);
     const std::string_view name =

@@ -19,6 +19,16 @@ def test_the_repository_keeps_the_rule(check):
     assert not findings, "\n".join(findings)
 
 
+def write_repository(root, files):
+    """Makes a git repository whose index has these files. The contents are by path."""
+    for path, content in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "add", "."], cwd=root, check=True)
+
+
 BREACHES = [
     ("includes_run_one_way", "jit/a.cpp", "#include <bascule/runtime/driver/driver.hpp>"),
     ("includes_run_one_way", "interface/a.hpp", "#include <bascule/jit/program/source.hpp>"),
@@ -44,28 +54,19 @@ BREACHES = [
 
 @pytest.mark.parametrize(("check", "path", "content"), BREACHES, ids=lambda value: str(value)[:40])
 def test_a_breach_is_noticed(tmp_path, monkeypatch, check, path, content):
-    (tmp_path / "DESIGN.md").write_text("| file | responsibility |\n|---|---|\n")
-    file = tmp_path / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(content + "\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    write_repository(tmp_path, {"DESIGN.md": "| file | responsibility |\n|---|---|\n", path: content + "\n"})
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
     assert any(path in finding or "notes.txt" in finding for finding in getattr(check_tree, check)())
 
 
 @pytest.mark.parametrize("line", ["if (operation == Operation::rem) {}", "return a >= Operation::rem;"])
 def test_code_that_knows_an_instruction_is_noticed(tmp_path, monkeypatch, line):
-    for path, content in {
-        check_tree.OPERATIONS: 'OPERATION(rem, by_lane, letters) FORM("rem", rem, "DAA", integers)',
-        f"{check_tree.EMULATOR}/handlers/a.cpp": "r.add(Operation::rem, rem);",
-        f"{check_tree.EMULATOR}/program/a.cpp": line,
-    }.items():
-        file = tmp_path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content + "\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    files = {
+        check_tree.OPERATIONS: 'OPERATION(rem, by_lane, letters) FORM("rem", rem, "DAA", integers)\n',
+        f"{check_tree.EMULATOR}/handlers/a.cpp": "r.add(Operation::rem, rem);\n",
+        f"{check_tree.EMULATOR}/program/a.cpp": line + "\n",
+    }
+    write_repository(tmp_path, files)
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
     findings = list(check_tree.an_instruction_is_a_row_and_a_handler())
     assert findings
@@ -73,24 +74,16 @@ def test_code_that_knows_an_instruction_is_noticed(tmp_path, monkeypatch, line):
 
 
 def test_two_files_of_the_emulated_device_of_one_name_are_noticed(tmp_path, monkeypatch):
-    for folder in ("ptx", "program"):
-        file = tmp_path / check_tree.EMULATOR / folder / "module.hpp"
-        file.parent.mkdir(parents=True)
-        file.write_text("#pragma once\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    files = [f"{check_tree.EMULATOR}/{folder}/module.hpp" for folder in ("ptx", "program")]
+    write_repository(tmp_path, dict.fromkeys(files, "#pragma once\n"))
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
     (finding,) = check_tree.emulator_files_have_names_of_their_own()
     assert "program/module.hpp has this name too" in finding
 
 
 def test_a_folder_that_is_too_full_is_noticed(tmp_path, monkeypatch):
-    for number in range(check_tree.MOST_FILES + 1):
-        file = tmp_path / f"jit/text/part{number}.hpp"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("#pragma once\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    files = {f"jit/text/part{number}.hpp": "#pragma once\n" for number in range(check_tree.MOST_FILES + 1)}
+    write_repository(tmp_path, files)
     monkeypatch.setattr(check_tree, "ROOT", tmp_path)
     assert [finding for finding in check_tree.no_folder_is_too_full() if "jit/text/" in finding]
 
@@ -131,12 +124,13 @@ def test_a_long_subject_of_a_commit_is_noticed(tmp_path, monkeypatch, subject, n
 
 
 def write_files(root, files):
-    for path, content in files.items():
-        file = root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content if path.endswith(".py") else f"#include <bascule/{content}>\n")
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-    subprocess.run(["git", "add", "."], cwd=root, check=True)
+    write_repository(
+        root,
+        {
+            path: content if path.endswith(".py") else f"#include <bascule/{content}>\n"
+            for path, content in files.items()
+        },
+    )
 
 
 @pytest.mark.parametrize(("check", "files", "ring"), RINGS, ids=lambda value: str(value)[:20])
