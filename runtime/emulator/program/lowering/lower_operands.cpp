@@ -43,7 +43,8 @@ bool is_workspace(std::string_view name) { return name == "%envreg1" || name == 
 
 // True if a register of type `given` is allowed where an instruction has type `wanted`.
 bool agree(Type wanted, Type given) {
-    if (ptx::bytes_of(given) == 1 && ptx::bytes_of(wanted) == 2) return false;  // though both have a slot of 16 bits
+    if (ptx::bytes_of(given) == 1 && ptx::bytes_of(wanted) == 2)
+        return false;  // though both have a slot of 16 bits
     if (ptx::is_bits(wanted) || ptx::is_bits(given)) return true;
     return wanted == given || (ptx::is_integer(wanted) && ptx::is_integer(given));
 }
