@@ -146,7 +146,8 @@ TEST_CASE("a thread that ends leaves no copy behind") {
     std::mt19937 random(3);
     auto in = random_words(64 * 64, random);
     std::vector<std::uint32_t> out(64 * 64);
-    // The first warp copies and ends without a wait; the second reads at a barrier that the first need not reach.
+    // The first warp copies and ends without a wait. The second reads after a barrier, which does not wait for ended
+    // threads.
     Device device(
         async_kernel("setp.lt.u32 %p, %t, 32; @!%p bra READ;\n"
                      "cp.async.cg.shared.global [%mine], [%in], 16; ret;\n"

@@ -77,7 +77,8 @@ TEST_CASE("what is put on a capturing stream becomes nodes and is not executed")
     });
 }
 
-// cuStreamBeginCapture: not on CU_STREAM_LEGACY; "only if the stream is not already in capture mode".
+// cuStreamBeginCapture: not on CU_STREAM_LEGACY; "it may only be initiated if the stream is not already in capture
+// mode".
 TEST_CASE("the legacy default stream and a capturing stream cannot begin a capture, others can") {
     under_each_policy([](World& world) {
         for (CUstream legacy : {static_cast<CUstream>(nullptr), CU_STREAM_LEGACY})

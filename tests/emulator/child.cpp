@@ -47,7 +47,7 @@ struct Plain {
     }
 };
 
-/// Ends while operations are pending; under the policy `threads`, also while a kernel that never ends runs.
+/// Ends the process while operations are pending; under the policy `threads`, also while an endless kernel runs.
 int exit_with_work() {
     Plain device;
     float* flag = device.pinned();

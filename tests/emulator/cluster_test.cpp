@@ -46,7 +46,8 @@ Run run(const std::string& body, std::uint32_t cluster, std::uint32_t blocks, st
 
 std::string message_of(const Run& run) { return run.fault ? run.fault->message : "no fault"; }
 
-// Each thread writes its number to its block's shared memory, and computes the address in the next block's in %far.
+// Each thread writes its word of `in` to its block's shared memory, and puts the address of the same word in the next
+// block's shared memory into %far.
 const std::string next_block =
     "ld.global.u32 %x, [%in]; mul.wide.u32 %at, %t, 4; mov.u64 %far, s; add.u64 %far, %far, %at;\n"
     "st.shared.u32 [%far], %x;\nadd.u32 %y, %rank, 1; rem.u32 %y, %y, %count; mapa.u64 %far, %far, %y;\n";
@@ -147,7 +148,7 @@ TEST_CASE("a cluster's barrier has an arrival apart from the wait, many times, a
     REQUIRE(message_of(made) == "no fault");
     for (std::uint32_t i = 0; i < made.out.size(); ++i) {
         const std::uint32_t t = i % 96, rank = i / 96 % 3;
-        // The value is passed to the next rank twenty times; each adds its own number.
+        // The value is passed to the next rank twenty times; each rank adds its own number.
         std::uint32_t sum = t;
         for (std::uint32_t step = 0, at = (rank + 3 - 20 % 3) % 3; step < 20; ++step)
             sum += at = (at + 1) % 3;
@@ -180,7 +181,7 @@ TEST_CASE("wrong uses of a cluster are reported") {
     CHECK(message_of(run("barrier.cluster.arrive; barrier.cluster.arrive;", 2, 2, 32))
               .find("arrived already") != std::string::npos);
     CHECK(message_of(run("barrier.cluster.wait;", 2, 2, 32)).find("has not arrived") != std::string::npos);
-    // One block waits for the cluster, the other for its own threads, some of which wait for the cluster.
+    // In each block, thread 0 waits at the block's barrier and the other threads wait at the cluster's.
     const auto stuck =
         run("setp.eq.u32 %p, %t, 0; @%p bar.sync 0;\n@%p bra OVER;\n" + sync_cluster + "OVER:\n", 2, 2, 32);
     REQUIRE(stuck.fault);

@@ -41,7 +41,7 @@ bool context_active(World& world, int device) {
 
 }  // namespace
 
-// cuStreamWaitEvent is the only way to order streams of different devices.
+// cuStreamWaitEvent: "hEvent may be from a different context or device than hStream".
 TEST_CASE("three devices pass a value around, ordered by events alone") {
     under_each_policy(
         [](World& world) {
@@ -76,7 +76,8 @@ TEST_CASE("three devices pass a value around, ordered by events alone") {
         3);
 }
 
-// cuCtxSynchronize: "for the current context to complete all preceding requested tasks", no other's.
+// cuCtxSynchronize: "Blocks until the current context has completed all preceding requested tasks", not other
+// contexts.
 TEST_CASE("synchronising a context does not wait for another device's") {
     under_each_policy(
         [](World& world) {
@@ -169,7 +170,7 @@ TEST_CASE("a kernel reads another device's memory after peer access is enabled, 
     }
 }
 
-// cuDevicePrimaryCtxRetain, Release, GetState: counted; "released ... destroyed" with the last one.
+// cuDevicePrimaryCtxRelease: "The context is automatically reset once the last reference to it is released."
 TEST_CASE("a primary context is active while it is retained") {
     Library library({{"BASCULE_EMULATED_DEVICES", "2"}});
     World world(library);
@@ -199,7 +200,7 @@ TEST_CASE("a primary context is active while it is retained") {
     library.cuCtxPopCurrent(nullptr);
 }
 
-// cuDevicePrimaryCtxReset: "destroys all allocations and resets all state on the primary context".
+// cuDevicePrimaryCtxReset: "Destroy all allocations and reset all state on the primary context".
 TEST_CASE("a reset takes everything of the context, pending work and peers included, and leaves it usable") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);

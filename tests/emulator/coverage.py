@@ -1,7 +1,7 @@
-"""Reports what the vectors of the emulated device cover: a table "row | types and modifiers | comparisons".
+"""Reports what the test vectors of the emulated device cover: a table "row | types and modifiers | comparisons".
 
 Runs emulator_vectors on each instruction set of the processor. Exits with 1 if a result differs, if a type or modifier
-of a row of the operation table was compared in no result, or if an opcode of PTX is refused unexpectedly.
+of a row of the operation table was compared in no result, or if an opcode of the tests' PTX grammar is refused.
 
     python tests/emulator/coverage.py [--program PATH] [--only-summary]
     python tests/emulator/coverage.py --self-test    a wrong reference result of each kind must be noticed
@@ -21,7 +21,7 @@ KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor", "video"
 
 
 def instruction_sets() -> dict[str, str]:
-    """The value of BASCULE_EMULATED_ISA for each instruction set."""
+    """The value of BASCULE_EMULATED_ISA for each instruction set that this processor has, by name."""
     processor = Path("/proc/cpuinfo")
     has_avx512 = processor.exists() and "avx512_vbmi2" in processor.read_text(encoding="utf-8")
     return {"fastest": "", **({"AVX2": "avx2"} if has_avx512 else {}), "baseline": "baseline"}

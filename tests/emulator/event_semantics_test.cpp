@@ -26,8 +26,8 @@ TEST_CASE("an event that is recorded again marks the newer place alone") {
     });
 }
 
-// cuStreamWaitEvent and cuEventRecord: a wait uses "the most recent state at the time of the call"; later
-// records "have no effect on" it.
+// cuEventRecord: waits "use the most recently captured state at the time of the API call, and are not affected by later
+// calls to cuEventRecord()".
 TEST_CASE("a wait takes the state of the event at its call") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -47,7 +47,7 @@ TEST_CASE("a wait takes the state of the event at its call") {
     });
 }
 
-// cuEventRecord: "If cuEventRecord() has not been called on hEvent", query, synchronise and wait treat it as complete.
+// cuEventRecord: "Before the first call to cuEventRecord(), an event represents an empty set of work".
 TEST_CASE("an event that was never recorded holds nobody") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();

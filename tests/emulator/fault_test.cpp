@@ -26,8 +26,8 @@ constexpr std::array cases = {
 
 }  // namespace
 
-// CUDA's documentation of these errors: "... the context can no longer be used". The launch succeeds, and all later
-// calls return the code.
+// CUDA's documentation of these errors: "any further CUDA work will return the same error". The launch succeeds, and
+// all later calls return the code.
 TEST_CASE("a fault comes with a later call, with its code, in every thread, again and again") {
     for (const std::string& policy : client::policies) {
         for (const Case& each : cases) {

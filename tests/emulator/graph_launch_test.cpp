@@ -22,7 +22,7 @@ CUgraph increment_and_twice(World& world, float* x, CUstream stream) {
 
 }  // namespace
 
-// cuGraphLaunch: "each launch is ordered behind any previous work in hStream".
+// cuGraphLaunch: "Each launch is ordered behind both any previous work in hStream ...".
 TEST_CASE("a graph runs as often as it is launched, in the order of its stream") {
     under_each_policy([](World& world) {
         float* x = world.pinned(1.0F);

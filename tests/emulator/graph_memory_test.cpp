@@ -198,7 +198,8 @@ TEST_CASE("what graphs with memory may not do is refused") {
     CHECK(world.api.cuGraphExecDestroy(exec) == CUDA_SUCCESS);
     CHECK(world.api.cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
     CHECK(world.api.cuGraphExecDestroy(exec) == CUDA_SUCCESS);
-    // "An allocation twice in the same graph; an address that was not returned by an allocation node".
+    // cuGraphAddMemFreeNode refuses to free "an allocation twice in the same graph" and "an address that was not
+    // returned by an allocation node".
     CUgraphNode freed = nullptr;
     CHECK(world.api.cuGraphAddMemFreeNode(&freed, graph, nullptr, 0, world.device.floats(1, 0.0F)) ==
           CUDA_ERROR_INVALID_VALUE);

@@ -69,8 +69,8 @@ TEST_CASE("random chains, with their edges added in any order, give what C++ giv
     }
 }
 
-// cuGraphAddDependencies, cuGraphRemoveDependencies: "specifying an existing dependency will return an error", "a
-// non-existing" one too.
+// cuGraphAddDependencies: "Specifying an existing dependency will return an error". cuGraphRemoveDependencies:
+// "Specifying an edge that does not exist in the graph, with data matching edgeData, results in an error".
 TEST_CASE("edges are added and removed once, between nodes of the graph") {
     World world("lazy");
     Drawing graph(world), other(world);
@@ -119,8 +119,8 @@ TEST_CASE("the lists of nodes and edges agree, and entries beyond the last are n
     CHECK(count == 1);
 }
 
-// CUgraphEdgeData: values other than all zeros are valid between kernels; CUDA_ERROR_LOSSY_QUERY: "the API call queried
-// data that cannot be represented without edge data".
+// CUgraphEdgeData: values other than all zeros are valid between kernels. CUDA_ERROR_LOSSY_QUERY: "an attempt was made
+// to introspect an object in a way that would discard semantically important information".
 TEST_CASE("programmatic edges are kept between kernels, and refused elsewhere") {
     World world("lazy");
     float* x = world.pinned(1.0F);
@@ -357,8 +357,8 @@ TEST_CASE("a clone shares nothing with its original but what the nodes do") {
     CHECK(*x == 2.0F);
 }
 
-// cuGraphAddEventRecordNode: "each launch of the graph will record hEvent to capture execution of the node's
-// dependencies"; cuGraphAddEventWaitNode: "each launch of the graph will wait for all work captured in event".
+// cuGraphAddEventRecordNode: "Each launch of the graph will record event to capture execution of the node's
+// dependencies". cuGraphAddEventWaitNode: "The graph node will wait for all work captured in event".
 TEST_CASE("event nodes order a graph with streams outside it") {
     under_each_policy([](World& world) {
         float* x = world.pinned(1.0F);
@@ -470,7 +470,7 @@ TEST_CASE("cuGraphAddNode makes every kind, and refuses what is none") {
     CHECK(*x == 2.0F);
 }
 
-// cuStreamBeginCaptureToGraph: "captures a stream into an existing graph", after its `dependencies`.
+// cuStreamBeginCaptureToGraph places "new nodes into an existing graph", after its `dependencies`.
 TEST_CASE("a capture into a graph adds to it") {
     under_each_policy([](World& world) {
         float* x = world.pinned(1.0F);

@@ -243,8 +243,8 @@ TEST_CASE("what was said of managed memory is asked for page by page") {
     CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
 }
 
-// CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: "if dataSize is 12 ... and only device 0 has the advice set, then the result returned will
-// be { 0, CU_DEVICE_INVALID, CU_DEVICE_INVALID }".
+// CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: "if dataSize is 12 ... and only device 0 has the advice set, then the result
+// returned will be { 0, CU_DEVICE_INVALID, CU_DEVICE_INVALID }".
 TEST_CASE("managed memory tells which processors are said to access all of it") {
     World world("lazy");
     const auto& api = world.api;

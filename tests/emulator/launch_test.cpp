@@ -342,7 +342,7 @@ TEST_CASE("a function's block and parameters are set one by one, and are there a
     CHECK(device.api.cuParamSeti(nullptr, 0, 1) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-// cuLibraryGetModule: "returns the module associated with the current context".
+// cuLibraryGetModule: returns "the module handle associated with the current context".
 TEST_CASE("a library has a module, whose functions run, and which is not unloaded") {
     Device device;
     CUlibrary library = nullptr;

@@ -17,8 +17,8 @@ namespace {
 constexpr unsigned warps = 4, block_threads = 32 * warps, blocks = 6, threads = blocks * block_threads;
 using Words = std::vector<std::uint32_t>;
 
-// %t is the thread; %at, %in and %where are the addresses of its words in `out`, `in` (the first) and `index` (read
-// into %i).
+// %t is the thread's number, and %in the address of `in`. %at and %where are the addresses of the thread's words in
+// `out` and `index`; the word in `index` is read into %i.
 std::string kernel(const std::string& body) {
     return testing::sm_80_prologue +
            ".entry k(.param .u64 pin, .param .u64 pindex, .param .u64 pout) {\n"

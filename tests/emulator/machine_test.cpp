@@ -1,4 +1,5 @@
-// Kernels compiled by NVRTC, compared with C++. vectors.cpp compares the results of single instructions.
+// Kernels compiled by NVRTC or written in PTX, compared with C++. vectors.cpp compares the results of single
+// instructions.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -159,7 +160,7 @@ TEST_CASE("an address register is looked at again once it has changed") {
 }
 
 TEST_CASE("an address is the sum that was made, whatever becomes of its parts") {
-    // %v changes between the sum and the loads, in the loop before the sum is computed again; odd threads change it.
+    // %v changes after each sum that it is part of, and before a load at that sum. Odd threads change it once more.
     Device device(
         testing::sm_80_prologue +
         ".entry k(.param .u64 pin, .param .u64 pout) {\n"

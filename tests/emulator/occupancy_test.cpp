@@ -1,6 +1,6 @@
-// Resident blocks per multiprocessor, compared with a model that is filled block by block until a resource runs out: an
-// A100's (compute capability 8.0), with the numbers of the CUDA C++ Programming Guide and of Nsight Compute's
-// calculator.
+// Resident blocks per multiprocessor, compared with a model of an A100's multiprocessor (compute capability 8.0), which
+// is filled block by block until a resource runs out. Its numbers are from the CUDA C++ Programming Guide and Nsight
+// Compute's calculator.
 #include <algorithm>
 #include <array>
 #include <random>

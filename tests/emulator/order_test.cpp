@@ -108,8 +108,8 @@ class Program {
     }
     std::size_t any(std::size_t count) { return random_() % count; }
 
-    /// The predecessors of the next operation on a stream: for the legacy stream everything on blocking streams of its
-    /// context, for those everything on the legacy one.
+    /// The predecessors of the next operation on a stream: those of the stream itself; for the legacy stream, also
+    /// everything on blocking streams of its context; for a blocking stream, also everything on the legacy stream.
     Before before_next(const ModelStream& stream) const {
         Before before = stream.done;
         for (const ModelStream& other : streams_) {

@@ -42,7 +42,7 @@ struct Fragile {
 
 }  // namespace
 
-// cuMemAllocAsync: "The allocation is available to be accessed when the stream reaches it".
+// cuMemAllocAsync: "Basic stream ordering allows future work submitted into the same stream to use the allocation."
 TEST_CASE("memory allocated in stream order is used, copied and freed in that order") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -83,7 +83,7 @@ TEST_CASE("another stream uses stream-ordered memory after it has waited for it"
     });
 }
 
-// cuMemFreeAsync: "The memory must not be accessed after stream execution reaches the free."
+// cuMemFreeAsync: "The allocation must not be accessed after stream execution reaches the free."
 TEST_CASE("a kernel after the free in stream order is a fault that names the free") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);
@@ -102,7 +102,8 @@ TEST_CASE("a kernel after the free in stream order is a fault that names the fre
     }
 }
 
-// cuMemFreeAsync: "accessing the memory from any subsequent work" after the call has returned is an error.
+// cuMemFreeAsync: after the call has returned, "accessing the memory from any subsequent work" is undefined behavior.
+// The emulated device refuses it.
 TEST_CASE("a copy issued after the free is refused, under every policy alike") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -304,7 +305,7 @@ TEST_CASE("pools of what there is not are refused with a reason") {
     CUmemoryPool pool = nullptr;
     CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_NOT_SUPPORTED);
     CHECK(world.api.report().find("other processes") != std::string::npos);
-    properties.location.type = CU_MEM_LOCATION_TYPE_HOST;  // "any other values will result in INVALID_VALUE"
+    properties.location.type = CU_MEM_LOCATION_TYPE_HOST;  // "handleTypes must be 0" for such pools
     CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_INVALID_VALUE);
     properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
     properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;

@@ -68,7 +68,7 @@ class Program:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.text = PROLOGUE
-        # Type -> the paths of its scalars: (path, array length, accepts floats).
+        # Type -> the paths of its scalars: (path, array length or 0, whether it is a float or double).
         self.types: dict[str, list[tuple[str, int, bool]]] = {}
         for number in range(self.chance.randint(1, 4)):
             self.structure(f"S{number}")

@@ -1,4 +1,4 @@
-// Makes random PTX: straight lines of every instruction of one thread, memory of a single thread, branches that
+// Makes random PTX: straight-line code of every single-thread instruction, memory of a single thread, branches that
 // diverge, nested loops whose trip counts differ by lane, guarded instructions, calls, threads that end early.
 #include <span>
 #include <stdexcept>

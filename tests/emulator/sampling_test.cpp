@@ -45,7 +45,7 @@ struct Level {
 };
 
 constexpr unsigned threads = 96,
-                   words = 12;  // of input: the layer, 3 coordinates, a level, 2 x 3 derivatives
+                   words = 12;  // of input: the layer, 3 coordinates, a level, 2 x 3 derivatives, one unused
 
 /// A mipmapped array of random numbers, and their values.
 struct Pyramid {

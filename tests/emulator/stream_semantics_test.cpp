@@ -65,7 +65,8 @@ TEST_CASE("a query says not ready while the stream works, and ready after") {
     });
 }
 
-// cuStreamQuery: "waits for nothing", so that a loop around it ends by itself.
+// cuStreamQuery and cuEventQuery: CUDA_ERROR_NOT_READY if something is incomplete. Work continues between such calls,
+// so a loop of them ends.
 TEST_CASE("polling a stream or an event ends, and then everything before it has run") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -229,7 +230,7 @@ TEST_CASE("after a fault callbacks are told of it, and host functions are not ca
     }
 }
 
-// cuStreamCreateWithPriority: "lower numbers represent greater priorities"; values outside the range are clamped.
+// cuStreamCreateWithPriority: "lower numbers represent higher priorities"; values outside the range are clamped.
 TEST_CASE("priorities are clamped to the range, and told") {
     World world("lazy");
     int least = -1;

@@ -107,7 +107,7 @@ CUDA_MEMCPY3D copy_of(const Box& to, const Box& from, std::size_t width, std::si
 
 }  // namespace
 
-// cuArray3DCreate: "{ {Width, Height, Depth} must be { {1..max}, 0, 0 } ..." for each kind of array.
+// cuArray3DCreate: the table of "Valid extents that must always be met" for each kind of array.
 TEST_CASE("arrays have the extents that their kind allows") {
     World world("lazy");
     const unsigned layers = CUDA_ARRAY3D_LAYERED, cube = CUDA_ARRAY3D_CUBEMAP,
@@ -271,8 +271,8 @@ TEST_CASE("arrays of one dimension are copied by offsets") {
     });
 }
 
-// cuTexObjectCreate: "devPtr must be aligned to CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT", "pitchInBytes [to]
-// CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT", and the largest extents.
+// cuTexObjectCreate: devPtr is "aligned to CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT", and pitchInBytes "has to be aligned
+// to CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT"; the extents have limits.
 TEST_CASE("textures over memory are aligned, and not too large") {
     World world("lazy");
     const auto alignment = static_cast<std::size_t>(attribute(world, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT));

@@ -208,8 +208,8 @@ TEST_CASE("fills of every size and shape write their elements and nothing else")
     });
 }
 
-// "API synchronization behavior", Memcpy: to and from host memory the call returns after the copy is complete; between
-// device memory "no host-side synchronization is performed".
+// "API synchronization behavior", Memcpy: a call that reads or writes host memory returns when it no longer uses that
+// memory; between device memory "no host-side synchronization is performed".
 TEST_CASE("synchronous copies are done when they return, but for those inside the device") {
     under_each_policy([](World& world) {
         float* pinned = world.pinned(1.0F);

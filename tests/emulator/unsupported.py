@@ -1,4 +1,4 @@
-"""Writes runtime/emulator/UNSUPPORTED.md from the operation table. Exits with 1 if the page differs from it.
+"""Checks that runtime/emulator/UNSUPPORTED.md is the page that the operation table gives; exits with 1 if it differs.
 
     python tests/emulator/unsupported.py [--program PATH] [--write]
 

@@ -24,7 +24,7 @@ struct Counted {
     CUuserObject object = nullptr;
 };
 
-/// A graph of one increment. The maker's reference to `counted` is moved to it.
+/// A graph of one increment. The caller's reference to `counted` is moved to the graph.
 CUgraph one_increment(World& world, float* x, CUstream stream, const Counted& counted) {
     const CUgraph graph = captured(world, stream, [&] { world.increment(x, stream); });
     CHECK(world.api.cuGraphRetainUserObject(graph, counted.object, 1, move) == CUDA_SUCCESS);

@@ -75,7 +75,8 @@ std::optional<Opcode> known(const std::string& spelling);
 /// True if a loaded instruction has no handler in the machine, so that running it would jump to an invalid address.
 bool lacks_a_handler(const testing::Device& device);
 
-/// True if an instruction of one thread loads and has a handler. Also true for all others, which only the table checks.
+/// True if an instruction of one thread loads and has a handler. Also true for instructions of several threads and for
+/// those of the carry chain, which are only looked up in the table.
 bool loads(const std::string& spelling, const Opcode& opcode);
 /// Opcodes that load although PTX does not have them.
 std::vector<std::string> accepted_though_illegal();

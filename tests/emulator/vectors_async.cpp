@@ -102,7 +102,7 @@ Program bulk_copies(const std::string& spelling, const Opcode& opcode) {
 Program bulk_groups(const std::string& spelling, const Opcode& opcode) {
     const bool commits = opcode.flags.has(Flag::commit_group), reads = opcode.flags.has(Flag::read);
     const std::string wait = commits ? "cp.async.bulk.wait_group 0" : spelling + " 0";
-    // After a wait for the sources only they may be overwritten; the copy is complete when the thread has ended.
+    // A wait with .read waits until the sources may be overwritten; the copy is complete when the thread has ended.
     return {
         "mov.u64 %mine, s;\nmul.wide.u32 %at, %t, 4;\nadd.u64 %mine, %mine, %at;\n"
         "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\nbar.sync 0;\n@!%leads bra OVER;\n"
@@ -254,7 +254,7 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, Random
     const std::string& refusal = device.module().find_kernel("k")->refusal;
     if (!refusal.empty()) return tally.refused(spelling, refusal);
     if (lacks_a_handler(device)) return tally.fault(opcode, spelling, "is accepted, but nothing runs it");
-    // Both blocks write the same. A single block must not copy to its cluster.
+    // An H100 refuses this copy in a cluster of one block, and so does the emulated device. Both blocks write the same.
     if (spelling.starts_with("cp.async.bulk.shared::cluster.shared::cta")) device.cluster = {2};
     if (const auto fault = device.launch("k", device.cluster, {threads}, device.array(in), device.array(out)))
         return tally.fault(opcode, spelling, fault->message);

@@ -138,7 +138,7 @@ Program indexed_branches(const std::string& spelling) {
         }};
 }
 
-// Some threads return early, and the caller adds the returned value.
+// Some threads return early (none with ret.uni). The caller adds 100 to the returned value.
 Program calls(const std::string& call, const std::string& ret, bool uniform) {
     const std::string guard = uniform ? "setp.lt.u32 %p, %x, 1;\n" : "setp.lt.u32 %p, %x, 8;\n";
     return {"",

@@ -1,5 +1,5 @@
 // Operations among the threads of a warp: shuffles, votes, matches, reductions. Whole warps, warps of which some lanes
-// take part, and warps whose two halves of a branch run them separately.
+// take part, and warps that run the operation separately on each side of a branch.
 #include <bit>
 #include <stdexcept>
 
@@ -48,7 +48,7 @@ Result shuffled(const Opcode& opcode, const Warp& warp, unsigned lane) {
         inside = from <= most;
     }
     if (!inside) from = self;
-    // PTX leaves open which value comes from a lane outside of the mask; this device gives all ones.
+    // PTX leaves open which value comes from a lane outside of the mask; the emulated device gives all ones.
     const bool there = own.members >> from & 1;
     return {there ? warp[static_cast<std::size_t>(from)].a & 0xffff'ffff : 0xffff'ffff, inside};
 }

@@ -254,7 +254,7 @@ void store(Tally& tally, const Access& a, Random& random) {
     for (auto& value : values) value = random();
     std::vector<std::uint32_t> offsets(threads);
     const unsigned size = a.bytes * a.lanes;
-    // Consecutive addresses of the full size of a slot, or any order and any place in the slot.
+    // Either the values are contiguous (except in local memory), or each is at a random place in its thread's slot.
     const bool dense = size < slot_bytes && random() % 2;
     const std::uint64_t step = random() % 2 ? 1 : 5;  // coprime to the number of slots
     for (unsigned t = 0; t < threads; ++t) {

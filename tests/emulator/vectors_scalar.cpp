@@ -84,7 +84,7 @@ void relate(const Case& c, std::vector<Bits>& values, Random& random) {
     }
 }
 
-// The body of the kernel: loads, the instruction, stores. All values are in slots of eight bytes.
+// A kernel that loads the operands, runs the instruction and stores the results. Each value has a slot of eight bytes.
 std::string kernel_of(const Case& c, Bits immediate) {
     const Signature& s = c.signature;
     const bool carries = c.family->results == "Tp" && c.opcode.row->operands == "*";

@@ -31,7 +31,7 @@ Bits some_float(Type type, Random& random) {
                                     infinity,
                                     infinity | 1,
                                     format.canonical_nan,
-                                    format.canonical_nan - 8,  // of 16 bits: outside of a tensor
+                                    format.canonical_nan - 8,  // as f16: NaN outside of a tensor
                                     1,
                                     (Bits{1} << stored) - 1,
                                     Bits{1} << stored,

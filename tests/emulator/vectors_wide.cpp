@@ -107,7 +107,7 @@ std::string space_of(const Opcode& opcode) {
     return "global";
 }
 
-// Puts the address of 16 bytes in the space into %at; the thread's own if it may write.
+// Puts the address of 16 bytes in the space into %at. In spaces that a kernel can write, they are the thread's own.
 std::string place(const std::string& space, std::string& variables) {
     if (space == "global") return "mov.u64 %at, %work;\n";
     if (space == "const") return "mov.u64 %at, constants;\n";
@@ -182,7 +182,7 @@ void exchange(Tally& tally, const std::string& spelling, const Opcode& opcode, R
     });
 }
 
-// Each element separately is what add, min or max makes of the two.
+// Each element in memory becomes the sum, minimum or maximum of itself and the thread's element.
 void vector_atomic(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const bool reduces = opcode.row->name == "red";
     const unsigned lanes = opcode.flags.has(Flag::v8) ? 8 : opcode.flags.has(Flag::v4) ? 4 : 2;

@@ -116,7 +116,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string typestr = bytes.one_of(typestrs);
     bascule::Signature signature;
     signature.kernel = "k";
-    const std::uint32_t parameters = 1 + bytes.below(40);  // more than 32 and 1 KiB do not fit on the stack
+    const std::uint32_t parameters = 1 + bytes.below(40);  // above 32, or 1 KiB, an ArgumentPack allocates
     for (std::uint32_t i = 0; i < parameters; ++i) {
         signature.parameters.push_back(parameter(bytes));
         if (bytes.size == 0) break;

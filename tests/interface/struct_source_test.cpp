@@ -1,4 +1,4 @@
-// Tests the text of a struct for a layout. Python tests, with NVRTC and NumPy, check that it compiles to that.
+// Tests the text of a struct for a layout. Python tests, with NVRTC and NumPy, check that it compiles to that layout.
 #include <bascule/interface/types/struct_source.hpp>
 
 #include "support.hpp"

@@ -82,7 +82,7 @@ TEST_CASE("an interrupted wait ends, and who asks again waits for what goes on")
     CHECK(asked_about == "a.cu");
     CHECK(endings == endings_before + 2);
     interrupts = false;
-    counted_down_when_asked = &may_end;  // the flight below is waiting by then
+    counted_down_when_asked = &may_end;  // the call below waits for `make` by then
     flights.run(key(), "a.cu", [&] { ++made; });
     CHECK(made == 1);
 }

@@ -15,7 +15,7 @@ namespace {
 struct Mistake {
     const char* text;
     const char* help;   ///< a part of the line of help
-    const char* cured;  ///< the text after following the help; null if the help is not a change of the text
+    const char* cured;  ///< the text after following the help; null if the test does not compile it
 };
 
 const Mistake mistakes[] = {

@@ -408,7 +408,7 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     CHECK_FALSE(installed_now.holds(""));
     directory.write("mine.h", "int a;");
 
-    // If the installation ended an hour before these files were written: both count as the user's.
+    // If the installation ended an hour before these files were written, both count as the user's.
     const HeaderManifest manifest =
         scan(text, {}, {{directory.path(), installed - 3'600'000'000'000}}).manifest;
     CHECK(count(manifest.toolkit) == 0);
@@ -499,7 +499,8 @@ TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are a
     }
 }
 
-/// The files that NVRTC reports as read. In a child, because NVRTC ends the process if it cannot write its report.
+/// The files that NVRTC reports as read. It runs in a child process, because it ends its process if it cannot write the
+/// report.
 std::set<std::string> files_read_by_nvrtc(const Program& program, const std::string& report) {
     const pid_t child = fork();
     if (child == 0) {

@@ -13,7 +13,7 @@
 namespace bascule::testing {
 namespace {
 
-/// Wheels of 12.4 and 13.5, a toolkit of 13.0 with its links, and a name that only the loader knows.
+/// Wheels of 12.4 and 13.5, a toolkit of 13.0 with its symbolic links, and a name that only the loader knows.
 struct Installations {
     TemporaryDirectory directory;
     std::string wheel_12 = directory.write("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "");

@@ -16,7 +16,7 @@
 namespace bascule::testing {
 namespace {
 
-/// The NVRTC of all tests; nothing outlives the process.
+/// The NVRTC of all tests. It is never unloaded.
 const Nvrtc& nvrtc() {
     static const std::shared_ptr<const Nvrtc>& loaded = *new auto(compiler().nvrtc());
     return *loaded;

@@ -61,7 +61,7 @@ __global__ void split_barrier(const int* in, int* out, int rounds) {
 }
 
 #if __CUDA_ARCH__ >= 800
-// Reads without a wait for the copy, or without having committed it.
+// Reads what it has copied; `commits` and `waits` tell whether it first commits the copy and waits for it.
 __global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits, bool waits) {
     __shared__ unsigned buffer[256];
     buffer[threadIdx.x] = in[threadIdx.x];  // this right value must not be read after the copy has begun

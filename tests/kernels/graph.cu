@@ -34,7 +34,7 @@ __global__ void bfs_step(const int* starts, const int* neighbours, int* distance
     }
 }
 
-// Ranks flow along reversed edges: `sources` of a row are the pages that link to it.
+// The graph's edges are reversed: `sources` of a row are the pages that link to it.
 __global__ void page_rank_step(const int* starts, const int* sources, const int* out_degrees,
                                const double* ranks, double* next, int pages, double damping) {
     int page = blockIdx.x * blockDim.x + threadIdx.x;

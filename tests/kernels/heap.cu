@@ -73,7 +73,7 @@ __global__ void sort_by_trees(const int* x, int width, int* keys, int* counts, i
     delete root;
 }
 
-// Memory for each row, whose size only its thread knows; the sum of all smaller numbers.
+// Allocates memory for each row, whose length only its thread knows, and sums the numbers below that length.
 __global__ void prefix_sums(const int* lengths, long long* out) {
     int row = blockIdx.x * blockDim.x + threadIdx.x, n = lengths[row];
     long long* sums = static_cast<long long*>(malloc(n * sizeof(long long)));

@@ -101,7 +101,7 @@ __global__ void argmin(const float* in, int* out, int n) {
     if (threadIdx.x == 0) *out = best[0].at;
 }
 
-// Uses shuffles and one atomic per warp; the results are initialized to the ends of the type's range.
+// Uses shuffles and one atomic per warp. The caller initializes the results to the ends of the type's range.
 __global__ void min_max(const int* in, int* low, int* high, int n) {
     int lowest = 0x7fffffff, highest = -0x7fffffff - 1;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {

@@ -1,6 +1,6 @@
 // Neighbourhoods: stencils with and without a halo in shared memory, and the game of life.
 
-// Seven points in one dimension; beyond the ends the last element is repeated. The tile is in dynamic shared memory.
+// Seven points in one dimension; beyond the ends the nearest element is repeated. The tile is in dynamic shared memory.
 __global__ void stencil_line(const int* in, int* out, int n) {
     constexpr int radius = 3;
     extern __shared__ int tile[];

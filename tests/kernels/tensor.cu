@@ -66,7 +66,7 @@ __device__ void multiply(Tiles<const Element> a, Tiles<const Element> b, Tiles<R
 }
 
 #if __CUDA_ARCH__ >= 800
-// A and B by rows, 32 x 8 tiles.
+// A, B and C are row-major; the tiles are 32 x 8.
 __global__ void tiles_of_bfloat16(const __nv_bfloat16* a, const __nv_bfloat16* b, float* c, int m, int n,
                                   int k) {
     int row = blockIdx.y * 32, column = blockIdx.x * 8;
@@ -77,7 +77,7 @@ __global__ void tiles_of_bfloat16(const __nv_bfloat16* a, const __nv_bfloat16* b
         k / 16);
 }
 
-// A by rows and B by columns.
+// A and C are row-major, B is column-major.
 __global__ void tiles_of_tf32(const float* a, const float* b, float* c, int m, int n, int k) {
     int row = blockIdx.y * 16, column = blockIdx.x * 16;
     multiply<wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::row_major>,
@@ -86,7 +86,7 @@ __global__ void tiles_of_tf32(const float* a, const float* b, float* c, int m, i
         {a + row * k, k, 8}, {b + column * k, k, 8}, {c + row * n + column, n}, wmma::mem_row_major, k / 8);
 }
 
-// A by columns, B by rows, C by columns.
+// A and C are column-major, B is row-major.
 __global__ void tiles_of_doubles(const double* a, const double* b, double* c, int m, int n, int k) {
     int row = blockIdx.y * 8, column = blockIdx.x * 8;
     multiply<wmma::fragment<wmma::matrix_a, 8, 8, 4, double, wmma::col_major>,
@@ -96,7 +96,7 @@ __global__ void tiles_of_doubles(const double* a, const double* b, double* c, in
 }
 #endif
 
-// A and B by columns, 8 x 32 tiles.
+// A and B are column-major, C is row-major; the tiles are 8 x 32.
 __global__ void tiles_of_bytes(const signed char* a, const signed char* b, int* c, int m, int n, int k) {
     int row = blockIdx.y * 8, column = blockIdx.x * 32;
     multiply<wmma::fragment<wmma::matrix_a, 8, 32, 16, signed char, wmma::col_major>,
@@ -139,7 +139,7 @@ __global__ void scaled_in_shared_memory(const __half* a, const __half* b, __half
     for (int i = threadIdx.x; i < 256; i += 32) c[i] = tile_c[i / 16 * 24 + i % 16];
 }
 
-// Numbers of 4 bits, eight per word: A by rows, B by columns.
+// Numbers of 4 bits, eight per word. A is row-major, B is column-major.
 __global__ void tile_of_nibbles(const int* a, const int* b, int* c, int words) {
     namespace sub = wmma::experimental::precision;
     wmma::fragment<wmma::matrix_a, 8, 8, 32, sub::s4, wmma::row_major> left;

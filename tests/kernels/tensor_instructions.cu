@@ -167,9 +167,9 @@ __global__ void attention(const __half* queries, const __half* keys, const __hal
 }
 #endif
 
-// 16 x 8 tiles, A by rows and B by columns, as words: one number of 32 bits, two of 16, four of 8, eight of 4, or 32
-// bits. `words` is their count in a row of A or a column of B, a multiple of 8: a product takes eight for each of these
-// types.
+// 16 x 8 tiles of a row-major A and a column-major B, as words: one number of 32 bits, two of 16, four of 8, eight of
+// 4, or 32 single bits. `words` is their count in a row of A or a column of B, a multiple of 8: a product takes eight
+// for each of these types.
 template <class Multiplication, class Sum>
 __device__ void product(const unsigned* a, const unsigned* b, Sum* c, int words) {
     int lane = threadIdx.x, group = lane / 4;

@@ -1,6 +1,7 @@
 // Matrix instructions of sm_89 and sm_90.
 
-// 16 x 8 tiles of numbers of 8 bits, A by rows and B by columns; `words` of four numbers, a multiple of 8.
+// 16 x 8 tiles of numbers of 8 bits. A is row-major, B is column-major. `words` is the count of words of four numbers
+// in a row of A or a column of B, a multiple of 8.
 __global__ void product_of_float8(const unsigned* a, const unsigned* b, float* e4m3, float* mixed,
                                   int words) {
     int lane = threadIdx.x, group = lane / 4, within = lane % 4;

@@ -3,7 +3,7 @@
 
 #if __CUDA_ARCH__ >= 800
 // 16 x 8 tiles. A has `k` columns: k / 2 stored halves per row. Metadata has a word for each lane and 32 columns; the
-// first two lanes of four are used. B by columns.
+// first two lanes of four are used. B is column-major.
 __global__ void sparse_product_of_halves(const unsigned* a, const unsigned* b, const unsigned* metadata,
                                          float* c, int k) {
     int lane = threadIdx.x, group = lane / 4, within = lane % 4, a_words = k / 4, b_words = k / 2;

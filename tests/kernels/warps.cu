@@ -49,7 +49,8 @@ __global__ void different_rounds(const unsigned* in, int* rounds, int* votes, in
     votes[i] = longest;
 }
 
-// The first warp produces, the second consumes: they pass a buffer by two named barriers. One arrives, the other waits.
+// The first warp produces, the second consumes. They pass a buffer by two named barriers, at each of which one warp
+// arrives and the other waits.
 __global__ void named_barriers(const int* in, int* out, int rounds) {
     __shared__ int buffer[32];
     int lane = threadIdx.x % 32;

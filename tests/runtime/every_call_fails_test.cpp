@@ -1,4 +1,5 @@
-// Rules 8 to 10 for all operations on device memory: whichever driver call fails, work is ordered or not begun.
+// Rules 8 to 10 of runtime/streams/ORDER.md for all operations on device memory: whichever driver call fails, work is
+// ordered or not begun.
 #include <algorithm>
 #include <functional>
 #include <memory>

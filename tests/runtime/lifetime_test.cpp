@@ -54,7 +54,8 @@ using EventQuery = Replaced<&DriverFunctions::cuEventQuery>;
 
 std::function<void()> meanwhile;
 
-/// Runs in a new thread, which has ended when this returns; only that thread calls the driver.
+/// Calls `meanwhile` in a new thread, and waits until that has ended. Does nothing if it is called in that thread,
+/// where the driver calls of `meanwhile` would start another.
 void do_meanwhile() {
     static thread_local bool inside = false;
     if (inside) return;

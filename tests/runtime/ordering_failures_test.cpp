@@ -1,4 +1,4 @@
-// Rules 8 to 10: every driver call that a launch with two producers makes fails in turn.
+// Rules 8 to 10 of runtime/streams/ORDER.md: every driver call that a launch with two producers makes fails in turn.
 #include <atomic>
 #include <barrier>
 #include <memory>

@@ -1,4 +1,5 @@
-// Tests the driver calls of a launch with producers, and rule 12. tests/python/ordering tests the other rules.
+// Tests the driver calls of a launch with producers, and rule 12 of runtime/streams/ORDER.md. tests/python/ordering
+// tests the other rules.
 #include <doctest/doctest.h>
 
 #include <bascule/runtime/kernels/library.hpp>

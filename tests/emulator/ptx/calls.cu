@@ -1,4 +1,4 @@
-// Functions that call themselves, through pointers and through virtual tables.
+// Functions that call themselves or each other, and calls through pointers and virtual tables.
 typedef int (*Combine)(int, int);
 __device__ __noinline__ int add(int a, int b) { return a + b; }
 __device__ __noinline__ int mul(int a, int b) { return a * b; }

@@ -76,7 +76,7 @@ void setp_packed(const Call& call, Answers& out) {
     }
 }
 
-// All ones, or 1.0 in a floating-point type.
+// If the comparison holds, the result is all ones, or 1.0 in a floating-point type; otherwise it is 0.
 void set(const Call& call, Answers& out) {
     const bool packed = is_packed(call.opcode.second);
     const Type from = element_of(call.opcode.second);

@@ -47,14 +47,15 @@ struct Matrix {
 
 struct ProductRules {
     bool saturates = false;
-    bool exclusive_or = false;  ///< of single bits
+    bool exclusive_or = false;  ///< combines single bits by xor instead of and
     mpfr_rnd_t rounding = MPFR_RNDN;
     /// For a sparse A, in row-major order: whether each element is stored. The others are skipped, because zero times
     /// infinity would be NaN. Empty for a dense A.
     std::vector<bool> stored;
 };
 
-/// D = A B + C, added in order of k: this device rounds products and sums of small floats to f32 (EMULATOR.md).
+/// D = A B + C, added in order of k. Like the emulated device, rounds products and sums of small floats to f32
+/// (EMULATOR.md).
 Matrix product(const Matrix& a, const Matrix& b, const Matrix& c, Type d, const ProductRules& rules);
 
 }  // namespace reference

@@ -39,8 +39,9 @@ Wide wrapped(Wide value, unsigned width, bool with_sign) {
     return with_sign && low >= all / 2 ? low - all : low;
 }
 
-// PTX: clamped_to. An H100 clamps a shift as if it had 34 bits, and as if its destination were a word. For other
-// negative values it gives the greatest part, and it does not clamp an unsigned word from above.
+// PTX clamps as `clamped_to` does. An H100 differs: it clamps a shift to the range of a word, even if the destination
+// is a part, after it has cut the value to 34 bits. Other negative values become the greatest value of a part. An
+// unsigned word is not clamped from above.
 Wide saturated_to(Wide value, unsigned width, bool with_sign, bool shifts) {
     if (shifts) return clamped_to(wrapped(value, 34, true), 32, with_sign);
     if (width < 32) return clamped_to(value < 0 ? Wide{1} << 32 : value, width, with_sign);

@@ -4,8 +4,9 @@
 
 Each set is one to four overloads and templates of one name, and one list of arguments. Excluded are the documented
 differences ("Templates, overloads, name expressions"): numbers that a launch refuses where C++ truncates, template
-parameters that a launch deduces from the stronger of two arguments, and more than one type of its kind for a Python
-number. Also excluded are sets in which NVRTC orders fewer functions with packs than g++, or more with constraints.
+parameters that a launch deduces from the stronger of two arguments, and more than one parameter type besides its own
+(int, double or bool) for a Python number. Also excluded are sets in which NVRTC orders fewer functions with packs than
+g++, or more with constraints.
 """
 
 from __future__ import annotations
