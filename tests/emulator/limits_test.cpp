@@ -193,7 +193,7 @@ TEST_CASE("what is declared and not used need not be defined, nor what CUDA prov
                    limited_kernel(
                        "{ .param .b64 f; .param .b64 v; .param .b32 r; call.uni (r), vprintf, (f, v); }")) ==
           "");
-    CHECK(error_of(testing::sm_80_prologue + ".extern .global .b32 x;\n.global .b32 x;\n" +
+    CHECK(error_of(testing::sm_80_prologue + ".extern .global .b32 x;\n.visible .global .b32 x;\n" +
                    limited_kernel("mov.u64 %d1, x;")) == "");
 }
 

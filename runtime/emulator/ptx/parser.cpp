@@ -105,6 +105,16 @@ class Parser {
         if (peek().kind != TokenKind::integer) fail_before(what);
         return take().bits;
     }
+    std::uint32_t integer_of_32_bits(std::string_view what) {
+        const std::uint64_t value = integer(what);
+        if (value > UINT32_MAX) fail("{} has 32 bits, and {} needs more", what, value);
+        return static_cast<std::uint32_t>(value);
+    }
+    /// A name that is declared. Words with dots are instructions.
+    std::string_view new_name(std::string_view what) {
+        if (peek().text.find('.') != std::string_view::npos) fail_before(what);
+        return word(what);
+    }
     [[noreturn]] void fail_before(std::string_view expected) const {
         fail("expected {} before '{}'", expected, peek().text);
     }
@@ -139,7 +149,7 @@ class Parser {
         if (accept(".section")) return section();
         if (accept(".pragma")) return skip_past(";");
         is_extern_ = accept(".extern");
-        if (!is_extern_ && !accept(".visible") && !accept(".weak")) accept(".common");
+        is_local_ = !is_extern_ && !accept(".visible") && !accept(".weak") && !accept(".common");
         if (accept(".entry")) return function(true);
         if (accept(".func")) return function(false);
         if (accept(".alias")) return skip_past(";");
@@ -179,11 +189,15 @@ class Parser {
             fail("this PTX is for {}, and the device is sm_{}: compile for compute_{} or older",
                  module_.target, newest_architecture_, newest_architecture_);
         }
-        while (accept(",")) take();
+        while (accept(",")) {
+            const std::string_view option = word("an option of the target");
+            if (option != "debug" && !option.starts_with("texmode_") && !option.starts_with("sm_"))
+                fail("'{}' is not an option of a target", option);
+        }
     }
 
     void file() {
-        const auto index = static_cast<std::uint32_t>(integer("a file number"));
+        const std::uint32_t index = integer_of_32_bits("a file number");
         if (peek().kind != TokenKind::string) fail(".file needs a name in quotes");
         if (std::ranges::find(module_.files, index, &Module::File::index) != module_.files.end())
             fail("two files have the number {}", index);
@@ -212,7 +226,7 @@ class Parser {
 
     SourcePlace source_place() {
         SourcePlace made;
-        for (std::uint32_t& part : made) part = static_cast<std::uint32_t>(integer("a file, line or column"));
+        for (std::uint32_t& part : made) part = integer_of_32_bits("a file, line or column");
         return made;
     }
 
@@ -329,7 +343,7 @@ class Parser {
         do {
             Variable variable = model;
             variable.line = peek().line;
-            variable.name = word("a variable's name");
+            variable.name = new_name("a variable's name");
             if (accept("<"))  // .param .b32 p<4>: only in hand-written code
                 fail("parameterised variable names are for registers only ({} asked)", integer("a count"));
             const bool is_array = peek().is("[");
@@ -347,10 +361,13 @@ class Parser {
             }
             if (variable.bytes == 0 && !variable.is_extern)
                 fail("'{}' has no size: only .extern variables may be declared without one", variable.name);
-            if (scope)
+            if (scope) {
                 declare(scope->variables, variable.name, into.size());
-            else
+            } else {
+                if (is_local_ && declared_names_.contains(variable.name) && !defined_.contains(variable.name))
+                    fail("'{}' was declared .extern: define it .visible", variable.name);
                 declare_in_module(variable.name, !variable.is_extern);
+            }
             into.push_back(std::move(variable));
         } while (accept(","));
         expect(";");
@@ -393,6 +410,8 @@ class Parser {
         const bool is_generic = accept("generic");
         if (is_generic) expect("(");
         reference.symbol = word("a symbol");
+        if (!declared_names_.contains(reference.symbol))
+            fail("'{}' must be declared before the variable that begins with its address", reference.symbol);
         if (is_generic) expect(")");
         if (peek().is("+") || peek().is("-")) {
             const bool minus = take().is("-");
@@ -482,7 +501,7 @@ class Parser {
         used_bytes_ = ~0u;
         accept(".noreturn");
         if (peek().is("(")) made.results = parameters();
-        made.name = word("a function's name");
+        made.name = new_name("a function's name");
         if (peek().is("(")) made.parameters = parameters();
         while (peek().kind == TokenKind::directive) attribute(made);
         if (accept("{")) {
@@ -506,6 +525,7 @@ class Parser {
     [[noreturn]] void fail_duplicate(std::string_view name) const { fail("'{}' is defined twice", name); }
 
     void declare_in_module(std::string_view name, bool defines) {
+        declared_names_.insert(name);
         if (defines && !defined_.insert(name).second) fail_duplicate(name);
     }
 
@@ -529,7 +549,7 @@ class Parser {
             expect(".param");
             Variable variable = declared(Space::param);
             if (variable.type == Type::f16x2) fail("a parameter cannot have the type .f16x2");
-            variable.name = word("a parameter's name");
+            variable.name = new_name("a parameter's name");
             dimensions(variable);
             declare(scopes_.back().variables, variable.name, function_->variables.size());
             indices.push_back(static_cast<std::int32_t>(function_->variables.size()));
@@ -623,9 +643,9 @@ class Parser {
             fail("'{}' is not allowed in a function", token.text);
         }
         if (token.kind == TokenKind::word && peek(1).is(":")) {
-            declare(scopes_.back().labels, token.text, function_->labels.size());
-            function_->labels.push_back({token.text, function_->body.size()});
-            take();
+            const std::string_view label = new_name("a label");
+            declare(scopes_.back().labels, label, function_->labels.size());
+            function_->labels.push_back({label, function_->body.size()});
             take();
             return;
         }
@@ -650,7 +670,7 @@ class Parser {
     void registers() {
         const Type kind = type();
         do {
-            const std::string_view name = word("a register's name");
+            const std::string_view name = new_name("a register's name");
             const std::size_t first = function_->registers.size();
             std::uint64_t count = 1;
             if (accept("<")) {
@@ -849,12 +869,14 @@ class Parser {
     Module module_;
     Function* function_ = nullptr;
     std::unordered_map<std::string_view, std::size_t> functions_;  ///< by name: the index in the module
-    std::unordered_set<std::string_view> defined_;                 ///< names defined in the module
+    std::unordered_set<std::string_view> declared_names_;  ///< of variables and functions of the module
+    std::unordered_set<std::string_view> defined_;         ///< names defined in the module
     std::vector<Scope> scopes_;
     std::size_t depth_ = 0;           ///< nesting depth, see Level
     std::size_t registers_ = 0;       ///< in the module so far
     std::uint32_t used_bytes_ = ~0u;  ///< for the next load
     bool is_extern_ = false;          ///< applies to the next declaration
+    bool is_local_ = false;           ///< has none of .extern, .visible, .weak, .common
     bool in_ptr_ = false;
     unsigned element_bytes_ = 0;
     SourcePlace loc_{}, caller_{};

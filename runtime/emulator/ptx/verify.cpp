@@ -81,6 +81,8 @@ class Undefined {
 
     void find() {
         for (const Variable& variable : module_.variables) {
+            // ptxas looks for an array of unknown size even if nothing uses it.
+            if (variable.unsized && declared_.contains(variable.name)) add(variable.name, variable.line, "");
             for (const Variable::Reference& reference : variable.references) {
                 if (declared_.contains(reference.symbol)) add(reference.symbol, variable.line, "");
             }
