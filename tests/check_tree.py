@@ -143,7 +143,7 @@ def python_is_known_to_the_bindings_only() -> Iterator[str]:
 
 
 def pybind11_is_included_in_one_place() -> Iterator[str]:
-    """pybind11's inline functions convert strings: a file that included it alone would have them in another way."""
+    """support/pybind.hpp changes how pybind11 converts text; a file that includes pybind11 alone would not."""
     for path, layer in layer_files():
         if layer != "python/bindings" or path.endswith("support/pybind.hpp"):
             continue

@@ -7,8 +7,7 @@
 
 tests/nvrtc_variants.py also compiles with each in more ways and loads the PTX. `newest` is the NVRTC in .venv: the
 usual run of the tests uses it for the corpus, so without arguments it only gets these variants. Wheels are installed
-once, into
-build/nvrtc/VERSION. Ends with a table; exits with 1 if anything failed.
+once, into build/nvrtc/VERSION. Ends with a table; exits with 1 if anything failed.
 """
 
 import os

@@ -10,7 +10,7 @@ namespace py = pybind11;
 
 namespace {
 
-/// Reads and checks version 3 of the interface of a contiguous array of float.
+/// Reads and checks the interface, of version 0 to 3, of a contiguous array of float. Returns the pointer.
 std::uintptr_t pointer_of(const py::handle& array, bool written, std::uintptr_t stream) {
     const py::dict interface = array.attr("__cuda_array_interface__");
     const int version = interface["version"].cast<int>();

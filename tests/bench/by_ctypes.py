@@ -22,7 +22,7 @@ def check(result: int) -> None:
 
 
 def pointer_of(array: Any, typestr: str, written: bool, stream: int) -> int:
-    """Reads and checks version 3 of the interface of a contiguous array."""
+    """Reads and checks the interface, of version 0 to 3, of a contiguous array. Returns the pointer."""
     interface = array.__cuda_array_interface__
     version, shape = interface["version"], interface["shape"]
     if not isinstance(version, int) or not 0 <= version <= 3:

@@ -139,7 +139,7 @@ class Raw(Bascule):
 
 
 class RawPinned(Raw):
-    """Asynchronous copies of pinned memory, which is as fast as the bus."""
+    """Asynchronous copies of pinned memory, which are as fast as the bus."""
 
     def pinned(self, size: int) -> ctypes.c_void_p:
         made = ctypes.c_void_p()

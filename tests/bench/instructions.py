@@ -36,7 +36,7 @@ WARM = 200
 MOST_GROWTH = 0.05
 LEAST_GROWTH = 10  # instructions: fewer are noise
 WAYS = ("k[g, b]", "m.k[g, b]", "k[g, b, stream]", "k.forall(n)")
-# N1, of which CPython's release of the GIL takes 412 in each; and N2.
+# The goals of the rows N1, each with the 412 instructions that CPython takes to release the GIL, and of the rows N2.
 GOALS = {"own": 1350, "exchange": 1700, "interface": 2400, "bound": 730, **dict.fromkeys(WAYS, 100)}
 WHAT = {
     "own": "3 arrays of bascule, a float",

@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "dev" / "tests"
 PACKAGE = ROOT / "build" / "dev" / "python"
-if PACKAGE.is_dir():  # the package of this tree, in this process and its children, whatever else is installed
+if PACKAGE.is_dir():  # is preferred to an installed one, here and in child processes
     sys.path.insert(0, str(PACKAGE))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")]))
 
@@ -122,7 +122,10 @@ def missing(number: str, what: str, goal: str, reason: str) -> Result:
 
 
 def verdict(figure: float, low: float, high: float, goal: str) -> str:
-    """ "met" or "not met" if no limit of the goal is inside the interval, else "too noisy"; without goal "recorded"."""
+    """Returns "met" or "not met", or "too noisy" if a limit of the goal is inside the interval.
+
+    Without a goal, returns "recorded", or "too noisy" if half of the interval is more than the figure.
+    """
     if not goal:
         return "recorded" if (high - low) / 2 <= abs(figure) else "too noisy"
     match goal.split():

@@ -132,7 +132,7 @@ def benchmark() -> Benchmark:
 
 
 def with_the_driver(script: str, *arguments: str) -> int:
-    """Runs the script with libcuda.so.1 linked to the library that Bascule loads; READY is set there."""
+    """Runs the script with the emulated device's library as libcuda.so.1, and with READY set."""
     environment = os.environ | {READY: "1", "PYTHONWARNINGS": "ignore"}
     emulate = [sys.executable, "-m", "bascule", "emulate", "--schedule", "eager", "--"]
     return subprocess.run([*emulate, sys.executable, script, *arguments], env=environment).returncode

@@ -37,7 +37,7 @@ runtime.cudaDeviceGetAttribute = lambda attribute, device: of_runtime(
     driver.cuDeviceGetAttribute(driver.CUdevice_attribute(int(attribute)), device)
 )
 # cuda.core 1.1 asks an nvJitLink for its version before it checks whether the function exists, and so never uses the
-# driver's linker if nvJitLink lacks it. cuda.core 1.2 does.
+# driver's linker if nvJitLink lacks it. cuda.core 1.2 uses it then.
 nvjitlink.version = lambda: (12, 2)
 # cuda.core counts devices by NVML, which comes with NVIDIA's driver.
 cuda.core.system.get_num_devices = lambda: int(driver.cuDeviceGetCount()[1])

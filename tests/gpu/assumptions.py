@@ -46,7 +46,7 @@ def tell(name: str, value: Any) -> None:
 
 
 def tried(name: str, work: Callable[[], Any]) -> None:
-    """Records the fact that `work` returns, or its error."""
+    """Records what `work` returns, or the error that it raises."""
     try:
         value = work()
     except Exception as error:
@@ -55,7 +55,7 @@ def tried(name: str, work: Callable[[], Any]) -> None:
 
 
 def large(d: RawDriver, size: int) -> int:
-    """Returns at most 4 MiB on the emulated device, whose memory is the host's."""
+    """Returns `size`, but at most 4 MiB on the emulated device, whose memory is the host's."""
     return min(size, 4 * MIB) if d.emulated else size
 
 
@@ -284,7 +284,7 @@ KERNEL_TO_LOAD = 'extern "C" __global__ void fresh() {}'
 
 @question
 def what_waits_for_a_busy_stream(d: RawDriver) -> None:
-    """In us: a call during a 20 ms kernel on another stream (or on the busy one, if it says so); if that still ran."""
+    """In us: a call during a 20 ms kernel on another stream (or on the same, if named so); if the kernel still runs."""
     busy, own, pool = d.stream(), d.stream(), d.pool()
     pageable = ctypes.create_string_buffer(4 * MIB)
     pinned = d.made("cuMemHostAlloc", c_size_t(4 * MIB), 0)
@@ -517,7 +517,7 @@ def first_allocations(d: RawDriver) -> None:
 
 @question
 def handles_to_memory(d: RawDriver) -> None:
-    """CUresults of sharing each kind of memory, and of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; its access flags."""
+    """CUresults of sharing each kind of memory, and of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; the memory's access flags."""
     own = d.stream()
     default = d.made("cuDeviceGetDefaultMemPool", 0)
     sources: dict[str, Callable[[], c_uint64]] = {

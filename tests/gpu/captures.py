@@ -40,7 +40,7 @@ PTX = b""".version 7.0
 .visible .global .u32 number;
 .visible .entry nothing() { ret; }
 \0"""
-SECONDS = 30.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # without a row until a recorder counts as hung
+SECONDS = 30.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # a process without a new row for so long hangs
 
 
 class Scene:
@@ -515,7 +515,7 @@ def in_a_process(names: list[str], situations: list[str]) -> Generator[tuple[str
 
 
 def record_in_processes(out: Path) -> int:
-    """Writes `out` after every call.
+    """Records every call in new processes, and rewrites `out` after each row.
 
     A call that ends its process, fails or hangs is retried in each situation separately, and a new process continues.
     """

@@ -105,7 +105,7 @@ def saxpy() -> Facts:
 
 @step
 def cost_of_a_launch() -> Facts:
-    """In us: three arrays and a float by Bascule, and by cuLaunchKernelEx in a C loop."""
+    """In us: a launch with three arrays and a float by Bascule, and by cuLaunchKernelEx in a C loop."""
     from driver_calls import KERNELS, LEGACY, Launchable, RawDriver
 
     d = RawDriver()
@@ -115,7 +115,7 @@ def cost_of_a_launch() -> Facts:
     mine = [bascule.device_array(1024, "f4", stream=stream) for _ in range(3)]
 
     def launches(launcher: bascule.Launcher, *arguments: Any) -> float:
-        for _ in range(8):  # the first warm up
+        for _ in range(8):  # the first warms up
             start = time.perf_counter()
             for _ in range(256):
                 launcher(*arguments)
@@ -208,7 +208,7 @@ def numba() -> Facts:
 
 @step
 def jax() -> Facts:
-    """A kernel reads an array of JAX, which are never written, and writes one of Bascule."""
+    """A kernel reads an array of JAX, which no kernel may write, and writes one of Bascule."""
     try:
         import jax
         import jax.numpy

@@ -101,7 +101,7 @@ add_wheels() {
         "${wanted[@]}" "${memory_manager[@]}"
 }
 
-# Under the names by which the tests look them up; stripped.
+# Adds the stripped programs and libraries at the paths where the tests look for them.
 add_programs() {
     ninja -C "$tree" -j "$CMAKE_BUILD_PARALLEL_LEVEL" --quiet "${programs[@]}"
     local file
@@ -118,7 +118,7 @@ add_sources() {
     copy_tracked "$pack" tests samples interface/CONFORMANCE.md interface/arrays/dlpack_abi.h \
         runtime/driver/driver.hpp README.md pyproject.toml
     rm -rf -- "$pack"/tests/emulator "$pack"/tests/fuzz/corpus
-    # The records of other GPUs, which are compared with this one.
+    # Keeps only the records of other GPUs that are compared with this one.
     find "$pack"/tests/gpu/results/20* -type f \
         ! -name captures.json ! -name opcodes.json ! -name textures.json -delete
     git -C "$root" describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"

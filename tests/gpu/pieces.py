@@ -37,7 +37,7 @@ FIRST_COMMAND = [
     *("first", "assumptions", "thread_exit", "bench-gpu"),
     *("captures", "memcheck", "racecheck", "library_captures", "endless", "gpu"),
     *("textures-test_sampling", "textures-test_surfaces", "kernels-test_formats", "launches-test_stack"),
-    *("ordering-test_races", "driver"),  # the tests before failed or hung on 2026-11-27
+    *("ordering-test_races", "driver"),  # the five files before driver failed or hung on 2026-11-27
 ]
 # The command `--second` runs these before all the rest.
 SECOND_COMMAND = ["bench-gpu-again", "soak"]

@@ -90,7 +90,8 @@ class Programs:
             judge[1, COUNT, self.p](theirs, value, 0, unordered(self.wrong))
 
     def wrong_values(self, program: str, rounds: int, *, ordered: bool) -> int:
-        # The stream that is forced first if nothing orders them: the consumer's, then its producer's.
+        # Waits for the consumer's stream before its producer's, so that a lazy device runs the consumer first if
+        # nothing orders the two.
         streams = (self.c, self.p) if program == "slow_producer" else (self.p, self.c)
         emulated = bascule.current_device().emulated
         with bascule.emulated.checks(races=False) if emulated else nullcontext():  # the race is intended

@@ -32,7 +32,7 @@ sys.path.insert(0, str(HERE))
 import opcodes  # noqa: E402
 from opcodes import BITS, THREADS, Opcode, Words  # noqa: E402
 
-BATCH = 100  # kernels a module: one compile each
+BATCH = 100  # kernels per module, which is one compile
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Result:
 
 
 def run(device_opcodes: list[Opcode]) -> Iterator[Result]:
-    """Runs each opcode on the current device, in modules of BATCH; one that is refused is tried alone."""
+    """Runs each opcode on the current device, in modules of BATCH, or in one each if the module is refused."""
     for start in range(0, len(device_opcodes), BATCH):
         yield from _run_batch(device_opcodes[start : start + BATCH])
 

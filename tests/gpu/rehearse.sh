@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rehearses a run on a GPU, with the emulated device in the driver's place: unpacks what tests/gpu/pack.sh made outside of
+# Rehearses a run on a GPU, with the emulated device in the driver's place: copies what tests/gpu/pack.sh made out of
 # the clone, and runs tests/gpu/run.sh there in a bare Python 3.12 without a network.
 #
 #   bash tests/gpu/rehearse.sh [--quick] [OPTION...]     the options go to tests/gpu/run.sh
@@ -28,7 +28,7 @@ if [ "$(cat "$bare/installed" 2>/dev/null)" != "$wanted" ]; then
         printf '%s\n' "$wanted" >"$bare/installed" || die "the bare environment could not be made"
 fi
 
-# Outside of the clone, under another directory name.
+# Copies the pack outside of the clone, to a directory whose name has a space.
 cp -r -- "$pack" "$place/unpacked pack"
 mkdir "$place/driver"
 # Keeps the current user if that is allowed: the loop takes the first form that works.

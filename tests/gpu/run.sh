@@ -2,7 +2,6 @@
 # Tests and measures everything on a machine with a GPU, with the real driver, unattended and without a network. Runs from
 # the folder that tests/gpu/pack.sh made, and installs the packages in it; or from a clone in which build/dev is built.
 #
-#
 #   bash tests/gpu/run.sh --first            some 5 minutes; the most important: costs of all libraries, then what
 #                                            can hang or lose a context, and what failed the last time
 #   bash tests/gpu/run.sh --second           some 8 minutes, at once or later: a soak, then all the rest
@@ -15,12 +14,12 @@
 #     thread_exit       whether waits return after a thread with a default stream has ended (thread_exit.py)
 #     bench-gpu         tests/bench/gpu.py: launches, memory, compiling and starting, compared with other libraries
 #     captures          the effects of driver calls on captures (captures.py)
+#     memcheck, racecheck   compute-sanitizer over Bascule's own device code (sanitizer.py)
 #     library_captures  the effects of Bascule's operations on captures of PyTorch and CuPy (library_captures.py)
 #     endless           Ctrl-C and process exit while a kernel runs forever (endless.py)
-#     memcheck, racecheck   compute-sanitizer over Bascule's own device code (sanitizer.py)
 #     gpu               test_on_a_gpu.py: clusters, programmatic launches, cooperative grids, graphs that others capture
+#     the files of tests that failed or hung the last time
 #     driver            tests/python/driver, as far as they can use the real driver
-#     and the files of tests that failed or hung the last time
 # Pieces of the second:
 #     bench-gpu-again   parts of bench-gpu once more: Bascule, cuda.core, numba-cuda, starting
 #     race              race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False

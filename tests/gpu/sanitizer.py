@@ -25,8 +25,8 @@ from collect import replace
 import bascule
 
 SECONDS = 55.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
-# The first line of each report, and those of calls that drivers before CUDA 13.2 refuse in every program that uses
-# Bascule: it queries one more parameter than a kernel has, to see that there are no more.
+# REPORT finds the first line of each report. EXPECTED is part of those that drivers before CUDA 13.2 cause in every
+# program that uses Bascule, because it queries one more parameter than a kernel has, to see that there are no more.
 REPORT = re.compile(
     r"^=+ ((?:Invalid|Program hit|Error|Uninitialized|Race|Barrier|Misaligned|Leaked)\b.*)", re.MULTILINE
 )

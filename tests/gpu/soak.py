@@ -4,7 +4,7 @@
 
 After a warm-up of a quarter of the time, the process's memory, the device's and that of Bascule's pool are read every
 second, after a wait and a garbage collection. Exits with 1 if one of them grew by more than its slack, a value was
-wrong or a thread raised.
+wrong, or a thread raised or did not end.
 """
 
 from __future__ import annotations

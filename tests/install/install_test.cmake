@@ -2,7 +2,7 @@
 # failure.
 cmake_minimum_required(VERSION 3.25)
 
-# run(WHAT COMMAND...): the output is in `printed`.
+# run(WHAT COMMAND...): runs the command, and sets `printed` to its output. Stops if it fails.
 function(run what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(NOT code EQUAL 0)
@@ -86,7 +86,7 @@ set(printed "${headers}")
 list(REMOVE_ITEM printed ${reached})
 claim("every installed header is reached from bascule.hpp" NOT ".+")
 
-# The example at the start of <bascule/bascule.hpp> is a program: the comment lines after five spaces.
+# The comment lines with five spaces at the start of <bascule/bascule.hpp> are a complete program.
 file(READ "${prefix}/include/bascule/bascule.hpp" header)
 string(REGEX MATCH "(\n//(     [^\n]*)?)+" example "${header}")
 string(REGEX REPLACE "\n//(     )?" "\n" example "${example}")
@@ -108,7 +108,7 @@ claim("the emulated device is the installed one" "${printed}" MATCHES "driver: [
 run("running the example of bascule.hpp" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/build/example")
 claim("the example prints 2" "^2\n$")
 
-# From ${WORK}: pkg-config takes an apostrophe in an absolute path for a quote.
+# Uses paths relative to ${WORK}, because pkg-config takes an apostrophe in an absolute path for a quote.
 run("finding bascule.pc" find "a prefix" -name bascule.pc -printf "%h" WORKING_DIRECTORY "${WORK}")
 set(pc_directory "${printed}")
 set(nvrtc_run_path "")
@@ -125,7 +125,7 @@ run("reading where what pkg-config built looks" readelf -d "${WORK}/by_pkg_confi
 claim("it looks in the prefix" "R(UN)?PATH[^\n]*a prefix/")
 claim_nvrtc("a program built by pkg-config looks for NVRTC in ${NVRTC}" "${NVRTC}")
 
-# The samples are such a project too.
+# The samples are also a project that uses find_package(bascule).
 run("configuring the samples" "${CMAKE_COMMAND}" -S "${SAMPLES}" -B "${WORK}/samples" ${arguments}
     "-DCMAKE_BUILD_TYPE=Debug" "-DCMAKE_PREFIX_PATH=${prefix}")
 run("building the samples" "${CMAKE_COMMAND}" --build "${WORK}/samples")
@@ -133,7 +133,7 @@ run("running the samples" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated
     "${CMAKE_COMMAND}" --build "${WORK}/samples" --target test)
 claim("every sample ran and was right" "100% tests passed, 0 tests failed out of 3")
 
-# A program that only compiles uses no driver, so it does not matter that this one does not exist.
+# A program that only compiles uses no driver, so it works although BASCULE_DEVICE asks for one that may not exist here.
 set(without_toolkit --unset=CUDA_HOME --unset=CUDA_PATH --unset=VIRTUAL_ENV --unset=CONDA_PREFIX)
 run("compiling for sm_90" "${CMAKE_COMMAND}" -E env ${without_toolkit} BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES=
     "${WORK}/build/compile" sm_90)

@@ -180,7 +180,7 @@ def has_two_devices() -> bool:
 
 @pytest.fixture(scope="session")
 def machine_code() -> None:
-    """Skips tests that need a driver of a GPU, or the emulated device used as such, to run what was linked."""
+    """Skips the test if the emulated device is in the place of a GPU's driver: it cannot run linked machine code."""
     if stands_in():
         pytest.skip("on a GPU Bascule links machine code, and the emulated device in the driver's place runs PTX alone")
 

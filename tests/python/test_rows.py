@@ -23,7 +23,7 @@ from bascule import _bascule
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "python" / "bascule" / "_bascule.pyi"
 VALUE_CLASSES = ("CacheStatistics", "KernelAttributes", "LaunchConfig", "Occupancy")
-# Documentation belongs to the row next to it.
+# Documentation is not counted, because it belongs to the row next to it.
 DOCUMENTATION = re.compile(r'"""(?:[^"]|"(?!""))*"""|//[^\n]*|^\s*#(?!include|if|endif|define)[^\n]*', re.MULTILINE)
 
 
@@ -76,8 +76,8 @@ def text_of(path: Path) -> str:
 
 
 def tables_in(text: str, names: list[str]) -> int:
-    """Returns how many tables with a row for each of the names the text has. A name that stands elsewhere too is in
-    as many tables as the name that stands in the fewest."""
+    """Returns how many tables the text has with a row for each of the names: how often the rarest name occurs, because
+    the others also occur elsewhere. A name that follows itself counts once."""
     found = re.findall(rf"\b(?:{'|'.join(names)})\b", text)
     rows = Counter(name for name, _ in itertools.groupby(found))
     return min(rows[name] for name in names)

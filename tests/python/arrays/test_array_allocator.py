@@ -191,7 +191,7 @@ def test_every_array_comes_from_it_and_goes_back(counting, rng):
 
 
 def test_memory_goes_back_after_the_last_kernel_that_uses_it(counting, scale):
-    stream = bascule.stream()  # on a used stream this launch may be the 64th, which looks for completed work
+    stream = bascule.stream()  # a new one: its 64th operation releases completed work
     x = bascule.to_device(np.ones(64, "f4"), stream=stream)
     bascule.synchronize()
     scale[1, 64](x, 2, 64)

@@ -46,7 +46,7 @@ void faults_arm(long at, int fault, int error, long count) {
 }
 long faults_calls(void) { return calls; }
 const char* faults_name(long call) { return call < calls && call < MOST_CALLS ? names[call] : NULL; }
-/* Waits until a call that was armed with WAIT is reached, or `reached` is set; and lets the call continue. */
+/* faults_wait waits for the call armed with WAIT, or for faults_reached. faults_release lets that call continue. */
 void faults_wait(void) {
     while (sem_wait(&reached) != 0) continue;
 }
@@ -70,7 +70,7 @@ static int track(int file) {
     return file;
 }
 
-/* Returns what this call must do. Kills at once if the call itself is not needed for that. */
+/* Counts the call, and returns its fault. Kills the process here for KILL_BEFORE, and waits here for WAIT. */
 static enum fault next(const char* name) {
     const long call = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
     if (call < MOST_CALLS) names[call] = name;

@@ -3,7 +3,7 @@
     python tests/python/cache/truth.py --sequences 10000 --seed 1
 
 A sequence is a tree of headers, a text that reads them, and changes of the tree. After each change the text is compiled
-through memory and, with the memory forgotten, through the disk. Whenever the cache had an image, the same text is
+with the cache in memory and, once that is cleared, with that on disk. Whenever the cache had an image, the same text is
 compiled without the cache, and both must be equal byte for byte. Kernels that were compiled before are launched with
 structs and asked for variables, whose layouts and types also come from the headers: the answer is that of their own
 image, or an error. Kernels that were pickled before are unpickled: their code must be what a compile gives now. Some

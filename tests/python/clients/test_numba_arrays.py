@@ -178,7 +178,7 @@ def devicearray(cuda: Any) -> Any:
 
 
 def moved(array: Any) -> dict[str, Any]:
-    """The descriptor moved by eight elements."""
+    """A descriptor of eight elements, from the array's ninth on."""
     address = array.gpu_data.device_ctypes_pointer.value + 32
     return {"shape": (8,), "typestr": "<f4", "data": (address, False), "version": 3}
 

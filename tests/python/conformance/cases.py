@@ -93,7 +93,7 @@ class Case:
     valid: tuple[bool, ...] = ()  # which elements the kernel changes; () for all
     runs: bool = True  # False: bound and checked, but not launched
     placed: tuple[int, ...] = ()  # the devices of three arrays; the case runs in a separate process, two_devices.py
-    launched_on: int | None = None  # the device of the stream of that launch
+    launched_on: int | None = None  # the device of the stream on which the kernel is launched
 
     @property
     def id(self) -> str:

@@ -204,7 +204,7 @@ MUTANTS = [
     ),
 ]
 
-# Copied into each file: true if the program runs as this mutant.
+# Copied into each mutated file: is_mutant(CHECK) is true if BASCULE_MUTANT names the check.
 IS_MUTANT = """\
 #ifndef BASCULE_IS_MUTANT
 #define BASCULE_IS_MUTANT

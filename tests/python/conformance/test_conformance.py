@@ -18,7 +18,7 @@ RUNS = [pytest.param(case, version, id=f"{case.id}-{version}") for case in HERE 
 
 @pytest.fixture(autouse=True, scope="module")
 def without_garbage() -> Iterator[None]:
-    """Prevents frees of earlier tests' objects during a trace."""
+    """Disables the garbage collector, so that no object of an earlier test is freed during a trace."""
     gc.collect()
     gc.disable()
     yield

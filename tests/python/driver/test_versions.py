@@ -278,7 +278,7 @@ def test_parameters_of_more_than_4_kb_name_the_driver_that_takes_them(ptx_of_80:
 
 @pytest.mark.parametrize(("driver", "questions"), [("13.0", 2), ("13.5", 1)])
 def test_no_call_is_refused_where_the_driver_counts_parameters(ptx_of_80: str, driver: str, questions: int):
-    """Drivers count from CUDA 13.2 on; older ones refuse the last query, which compute-sanitizer reports."""
+    """Drivers tell the count from CUDA 13.2 on; older ones refuse the last query, which compute-sanitizer reports."""
     program = f"""
     calls = bascule._bascule._driver_calls
     calls("cuKernelGetParamInfo")  # counts from now on
@@ -359,7 +359,7 @@ TELLING = [
 ]
 
 
-@pytest.mark.slow  # downloads NVRTCs of some 25 to 90 MB the first time, and runs some 600 tests, or 400 of them
+@pytest.mark.slow  # downloads NVRTCs of some 25 to 90 MB the first time; runs some 600 tests if LONG, else some 400
 @pytest.mark.parametrize("version", ["12.4", *(pytest.param(each, marks=whole) for each in ("12.0", "12.8", "13.0"))])
 def test_launches_and_the_jit_work_on_a_driver_of_this_version_with_its_own_nvrtc(version: str, tmp_path: Path):
     versions = nvrtc_versions()

@@ -15,7 +15,7 @@ import bascule
 from .place import OPENING
 
 EMULATOR = Path(bascule.__file__).with_name("libbascule_emulator.so").resolve()
-# In the build directory of the package under test, or packed with the tests.
+# The wrapped driver is in the build directory of the package under test, or packed with the tests.
 BUILDS = [Path(bascule._bascule.__file__).resolve().parents[2], Path(__file__).resolve().parents[3] / "build" / "dev"]
 
 

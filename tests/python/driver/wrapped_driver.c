@@ -20,7 +20,7 @@ typedef CUresult (*Find)(const char*, void**, int, cuuint64_t, CUdriverProcAddre
 static int lost_with = 0;
 static int wrong_attributes = 0;
 
-/* From now on all calls return this code, as if the context were lost. */
+/* From now on launches and the calls of EACH_WRAPPED return this code, as if the context were lost. 0 ends that. */
 void wrapped_lose(int code) { lost_with = code; }
 /* Returns the number of launches whose attributes are null although their count is not 0, or the other way round. */
 int wrapped_wrong_attributes(void) { return wrong_attributes; }

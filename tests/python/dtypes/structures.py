@@ -69,7 +69,7 @@ NAMES = ["x", "y", "mass", "Place", "position_0", "_lower", "id", "value", "Reco
 
 @st.composite
 def structured_dtypes(draw: st.DrawFn, depth: int = 2) -> np.dtype:
-    """Packed, aligned, or with gaps and in any order; with structures and arrays inside."""
+    """Draws a structured dtype: packed, aligned, or with gaps and in any order; with structures and arrays inside."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
     plain = st.sampled_from([each.dtype for each in LEAVES] + OPAQUE)
     element = st.one_of(plain, plain, structured_dtypes(depth - 1)) if depth > 0 else plain

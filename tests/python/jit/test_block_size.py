@@ -95,7 +95,7 @@ def test_kernels_of_different_needs_get_different_blocks(kernels):
     for name, block in blocks.items():
         sizes = range(32, kernels[name].attributes.max_threads_per_block + 1, 32)
         assert kernels[name].occupancy(block).ratio == max(kernels[name].occupancy(size).ratio for size in sizes)
-    assert kernels["many"].attributes.registers > 64  # of 64 K at most, so that a block of 1024 threads does not fit
+    assert kernels["many"].attributes.registers > 64  # of 64 K: a block of 1024 threads does not fit
     assert blocks["bounded"] <= 96 < blocks["many"] < blocks["few"]
 
 

@@ -232,7 +232,7 @@ def test_a_limit_of_no_threads_is_refused(kernels):
 
 @pytest.mark.parametrize(("blocks", "block"), [(1, 64), (2, 256), (7, (16, 8)), (32, 64)])
 def test_the_most_shared_memory_with_which_so_many_blocks_run_at_once(kernels, emulated, blocks, block):
-    """Compute capability 8.0 has 164 KiB per SM; a block takes 1 KiB more than it requests, which is at most 163."""
+    """Compute capability 8.0 has 164 KiB per SM. A block requests at most 163 KiB, and takes 1 KiB more."""
     most = kernels.add.shared_bytes_for(blocks, block)
     assert most == min(164 * 1024 // blocks // 128 * 128 - 1024, kernels.add.attributes.max_dynamic_shared_bytes)
     assert kernels.add.occupancy(block, most).blocks >= blocks

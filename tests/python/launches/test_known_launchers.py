@@ -32,7 +32,7 @@ __global__ void count(int* blocks, int* threads, int* shared) {
 __global__ void add(float* p, float value) { p[threadIdx.x] += value; }
 """
 PYTHON = Path(__file__).resolve().parents[1]
-KNOWN = 16  # launchers that a kernel remembers, and kernels that a module does
+KNOWN = 16  # launchers that a kernel remembers, and kernels that a module remembers
 BLOCKS = st.integers(1, 40)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 DIRECTORY = Path(__file__).parents[3] / "samples/notebooks"
 NOTEBOOKS = sorted(DIRECTORY.glob("*.ipynb"))
 COUNT = "print(bascule.cache.stats().nvrtc_calls)"
-# Cells that demonstrate an error: NVRTC is called again, because failures are not cached.
+# The number of cells that demonstrate a compile error: they call NVRTC again, because failures are not cached.
 FAILING_COMPILES = {"first_steps": 1}
 
 

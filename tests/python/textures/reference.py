@@ -179,7 +179,7 @@ def gather(texels: np.ndarray, x: np.ndarray, y: np.ndarray, component: int, add
 
 
 def cube_face(x: float, y: float, z: float) -> tuple[int, float, float]:
-    """The cube face that a direction meets, and the coordinates there, from 0 to 1: the guide's table."""
+    """The cube face that a direction meets, and the coordinates on it, from 0 to 1, by the guide's table."""
     ax, ay, az = abs(x), abs(y), abs(z)
     if ax >= ay and ax >= az:
         face, m, s, t = (0, x, -z, -y) if x >= 0 else (1, -x, z, -y)

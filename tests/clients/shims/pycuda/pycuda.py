@@ -1,6 +1,6 @@
 """PyCUDA's names on Bascule, as far as PyCUDA's tests of its driver use them. It only maps names.
 
-PyCUDA's own memory pool and the bits that it counts are not mapped: Bascule has no counterpart.
+PyCUDA's own memory pool and its function bitlog2 are not mapped: Bascule has no counterpart.
 """
 
 from __future__ import annotations
