@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/link/code.hpp>
 #include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {

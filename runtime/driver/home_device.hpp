@@ -128,4 +128,8 @@ void check_memory(bool on) noexcept;
 /// Removes these addresses from the cache. Called when memory is freed.
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept;
 
+/// True if the process may read the byte at `address`. Asks the operating system, so a wrong address causes no fault.
+/// Another thread may unmap it right afterwards.
+bool is_readable(std::uint64_t address) noexcept;
+
 }  // namespace bascule

@@ -5,7 +5,6 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/driver/host_memory.hpp>
 #include <bascule/runtime/driver/installation.hpp>
 
 #include "support.hpp"
