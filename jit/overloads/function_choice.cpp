@@ -17,7 +17,7 @@ namespace {
 struct Candidate {
     Instance function;
     const KernelDeclaration* declaration = nullptr;  // of a template
-    std::vector<Fit> fits;                           // one for each argument
+    std::vector<ConversionRank> ranks;               // one for each argument
     std::vector<std::string> types;                  // of its parameters
     std::string lowered_name;                        // empty: no expression means this function alone
     std::string spelling;
@@ -247,8 +247,8 @@ struct Chooser {
         const std::vector<Parameter>& parameters = image.signature.parameters;
         if (parameters.size() != request.arguments.size()) return std::nullopt;
         for (std::size_t i = 0; i < request.arguments.size(); ++i) {
-            candidate.fits.push_back(fit(request.arguments[i], parameters[i]));
-            if (candidate.fits.back() == Fit::none) return std::nullopt;
+            candidate.ranks.push_back(rank_of(request.arguments[i], parameters[i]));
+            if (candidate.ranks.back() == ConversionRank::none) return std::nullopt;
             candidate.types.push_back(parameters[i].spelling);
         }
         candidate.lowered_name = image.lowered_name;
@@ -256,7 +256,7 @@ struct Chooser {
     }
 
     static bool is_at_least_as_good(const Candidate& a, const Candidate& b) {
-        return std::equal(a.fits.begin(), a.fits.end(), b.fits.begin(), std::greater_equal<>());
+        return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), std::greater_equal<>());
     }
 
     /// Follows C++: the best conversion of each argument wins, then a non-template function, then the more specialized
@@ -409,9 +409,8 @@ std::vector<KernelImage> functions_named(const std::string& name, const Image& i
     std::vector<KernelImage> found;
     for (const KernelImage& each : image.kernels) {
         // A declaration and its definition may be spelled differently: they are one function.
-        const bool known = std::ranges::any_of(
-            found, [&](const KernelImage& other) { return other.lowered_name == each.lowered_name; });
-        if (each.name == name && !known) found.push_back(each);
+        const auto known = std::ranges::count(found, each.lowered_name, &KernelImage::lowered_name);
+        if (each.name == name && known == 0) found.push_back(each);
     }
     return found;
 }

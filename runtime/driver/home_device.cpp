@@ -209,7 +209,7 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
         if (array.pointer == given) detail::proven_memory.insert_of_host(given, asked_at);
         return;
     }
-    if (told != not_told && told != memory.ordinal) fail_told(array, told, memory.ordinal);
+    if (told != no_device_named && told != memory.ordinal) fail_told(array, told, memory.ordinal);
     if (!is_primary(memory)) fail_context(array, memory.ordinal);
     if (memory.ordinal != home.device.ordinal()) {
         if (home.decided && home.peer) {

@@ -257,7 +257,7 @@ bool Kernel::has_text(Device device) const {
     return function.text.load(std::memory_order_relaxed) == Text::known;
 }
 
-void Kernel::fit_structures(ArgumentPack& args, Device device) const {
+void Kernel::convert_structures(ArgumentPack& args, Device device) const {
     if (!args.has_claims()) return;
     if (!has_text(device)) return fit_by_size(args);
     LazyProbe probe(*this, device);
@@ -273,7 +273,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     OwnersKept kept(stream, owners);
     if (existing(stream.device()) == nullptr) require_loadable(stream, name());
     const LaunchTarget target(loaded(stream.device()), stream.device(), config);
-    fit_structures(args, stream.device());
+    convert_structures(args, stream.device());
     bascule::launch(target, stream, args, kept.transfer(), site);
 }
 
