@@ -45,9 +45,8 @@ Instance as_written(const NamedInstance& named) {
     return {std::move(name), std::move(expression)};
 }
 
-/// Removes a byte order mark, which some editors write.
 Source without_mark(Source source) {
-    if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
+    source.text = without_byte_order_mark(source.text);
     return source;
 }
 

@@ -77,7 +77,7 @@ constexpr const char* relocatable = "-rdc=true";
 LinkedText text_of(Source source, CompileOptions options, std::vector<Instance> instances) {
     if (std::ranges::find(options.extra, relocatable) == options.extra.end())
         options.extra.emplace_back(relocatable);
-    if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
+    source.text = without_byte_order_mark(source.text);
     return {std::move(source), std::move(options), std::move(instances)};
 }
 
