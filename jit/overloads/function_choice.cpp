@@ -78,9 +78,8 @@ struct Chooser {
     // --- Functions that are not templates
 
     std::vector<KernelImage> plain_functions() const {
-        const bool any = std::ranges::any_of(request.declarations,
-                                             [](const KernelDeclaration& each) { return !each.is_template; });
-        if (!any && !makes_kernels(request.source.text)) return {};
+        const bool all_templates = std::ranges::all_of(request.declarations, &KernelDeclaration::is_template);
+        if (all_templates && !makes_kernels(request.source.text)) return {};
         return functions_named(request.name, *request.image_of({{}, {}}));
     }
 
@@ -147,8 +146,8 @@ struct Chooser {
         Candidate candidate;
         candidate.declaration = &declaration;
         candidate.function = {declaration.name, instance_name(declaration, deduction)};
-        const auto templates = std::ranges::count_if(
-            request.declarations, [](const KernelDeclaration& each) { return each.is_template; });
+        const auto templates =
+            std::ranges::count(request.declarations, true, &KernelDeclaration::is_template);
         if (templates > 1) candidate.written_types = substituted_types(declaration, deduction);
         candidate.spelling = spell(declaration);
         for (const Deduction::Entry& entry : deduction.entries) {
@@ -163,8 +162,7 @@ struct Chooser {
     /// Returns the patterns of the text if they are clear or have a pack, or if the compiler refuses the markers.
     std::vector<TypePattern> asked_patterns(const KernelDeclaration& declaration,
                                             std::vector<TypePattern> in_text) const {
-        const bool has_pack =
-            std::ranges::any_of(in_text, [](const TypePattern& pattern) { return pattern.is_pack; });
+        const bool has_pack = std::ranges::any_of(in_text, &TypePattern::is_pack);
         const bool unclear = std::ranges::any_of(in_text, [](const TypePattern& pattern) {
             return pattern.kind == TypePattern::Kind::unclear || pattern.kind == TypePattern::Kind::fixed;
         });
@@ -294,8 +292,7 @@ struct Chooser {
         try {
             const auto image = request.image_of(wanted);
             const std::string& lowered_name = image->find(wanted.expression)->lowered_name;
-            const auto found = std::ranges::find_if(
-                tied, [&](const Candidate* each) { return each->lowered_name == lowered_name; });
+            const auto found = std::ranges::find(tied, lowered_name, &Candidate::lowered_name);
             if (found != tied.end()) return **found;
             return std::nullopt;
         } catch (const CompileError&) {
