@@ -48,7 +48,7 @@
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
-#include <bascule/runtime/lifetime/host_function.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/linking/linking.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>

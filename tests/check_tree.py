@@ -33,9 +33,9 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_580,
-    "jit": 16_990,
-    "runtime": 14_320,
+    "interface": 5_540,
+    "jit": 16_780,
+    "runtime": 14_175,
     "python/bindings": 15_450,
     EMULATOR: 30_750,
     "python/bascule": 7_735,

@@ -31,24 +31,24 @@ DType promoted(DType from) noexcept {
 }
 
 /// The rules of scalar_conversion for types alone: the value may still be out of range.
-Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noexcept {
+ConversionRank rank_of_scalar(const ArgumentType& argument, const ParameterType& parameter) noexcept {
     const DType from = argument.dtype;
     const DType to = parameter.dtype;
-    if (from == to) return Fit::exact;
+    if (from == to) return ConversionRank::exact;
     if (from.kind == DType::Kind::datetime || from.kind == DType::Kind::timedelta) {
-        return to == DType{DType::Kind::signed_integer, 8} ? Fit::exact : Fit::none;
+        return to == DType{DType::Kind::signed_integer, 8} ? ConversionRank::exact : ConversionRank::none;
     }
     const bool from_integer = is_integer(from) || from.kind == DType::Kind::boolean;
     if (!from_integer && to.kind != DType::Kind::complex) {
         const bool both_floating =
             number_kind(from) == DType::Kind::floating && number_kind(to) == DType::Kind::floating;
-        if (!both_floating) return Fit::none;
+        if (!both_floating) return ConversionRank::none;
     }
-    if (to == promoted(from)) return Fit::promotion;
+    if (to == promoted(from)) return ConversionRank::promotion;
     // A Python number has no C++ type, so every type of its kind is a promotion.
     const bool same_kind = (is_integer(from) && is_integer(to)) || number_kind(from) == number_kind(to);
-    if (argument.kind == ArgumentKind::weak_scalar && same_kind) return Fit::promotion;
-    return to.kind == DType::Kind::complex ? Fit::class_conversion : Fit::conversion;
+    if (argument.kind == ArgumentKind::weak_scalar && same_kind) return ConversionRank::promotion;
+    return to.kind == DType::Kind::complex ? ConversionRank::class_conversion : ConversionRank::conversion;
 }
 
 /// Whether the dtype is exactly that of the declared elements.
@@ -56,23 +56,24 @@ bool is_element(const ParameterType& parameter, DType dtype) noexcept {
     return dtype == parameter.dtype && parameter.lanes == 0 && !parameter.character;
 }
 
-Fit fit_array(const ArgumentType& argument, const Parameter& declared) noexcept {
+ConversionRank rank_of_array(const ArgumentType& argument, const Parameter& declared) noexcept {
     const ParameterType& parameter = declared.type;
-    if (argument.readonly && !parameter.constant) return Fit::none;
+    if (argument.readonly && !parameter.constant) return ConversionRank::none;
     if (!takes_addresses(parameter) && argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0))
-        return Fit::none;
-    if (!accepts(parameter, argument.dtype)) return Fit::none;
+        return ConversionRank::none;
+    if (!accepts(parameter, argument.dtype)) return ConversionRank::none;
     const bool adds_const = parameter.constant && !argument.readonly;
     if (parameter.element_kind == ParameterType::Element::any)
-        return adds_const ? Fit::pointer_to_const : Fit::conversion;
+        return adds_const ? ConversionRank::pointer_to_const : ConversionRank::conversion;
     // A masked array is refused by views without masks only when it is written, so that the message can advise
     // masked_view. An overload with masked_view is better.
     const bool takes_masks = parameter.kind == ParameterType::Kind::masked_view;
-    if (argument.masked != takes_masks) return takes_masks ? Fit::promotion : Fit::conversion;
-    if (!is_element(parameter, argument.dtype)) return Fit::promotion;
+    if (argument.masked != takes_masks)
+        return takes_masks ? ConversionRank::promotion : ConversionRank::conversion;
+    if (!is_element(parameter, argument.dtype)) return ConversionRank::promotion;
     const bool adds_volatile = declared.spelling.find("volatile ") != std::string::npos;
-    if (adds_const && adds_volatile) return Fit::added_qualifiers;
-    return adds_const || adds_volatile ? Fit::added_qualifier : Fit::exact;
+    if (adds_const && adds_volatile) return ConversionRank::added_qualifiers;
+    return adds_const || adds_volatile ? ConversionRank::added_qualifier : ConversionRank::exact;
 }
 
 const char* article(const std::string& word) noexcept {
@@ -123,21 +124,22 @@ std::string describe(const ArgumentType& type) {
     return "an argument without a type";
 }
 
-Fit fit(const ArgumentType& argument, const Parameter& declared) noexcept {
+ConversionRank rank_of(const ArgumentType& argument, const Parameter& declared) noexcept {
     const ParameterType& parameter = declared.type;
     switch (argument.kind) {
         case ArgumentKind::array:
-            if (takes_arrays(parameter)) return fit_array(argument, declared);
-            return parameter.kind == ParameterType::Kind::scalar ? Fit::none : Fit::class_conversion;
+            if (takes_arrays(parameter)) return rank_of_array(argument, declared);
+            return parameter.kind == ParameterType::Kind::scalar ? ConversionRank::none
+                                                                 : ConversionRank::class_conversion;
         case ArgumentKind::strong_scalar:
         case ArgumentKind::weak_scalar:
-            return parameter.kind == ParameterType::Kind::scalar ? fit_scalar(argument, parameter)
-                                                                 : Fit::none;
+            return parameter.kind == ParameterType::Kind::scalar ? rank_of_scalar(argument, parameter)
+                                                                 : ConversionRank::none;
         case ArgumentKind::none:
             break;
     }
-    if (parameter.kind == ParameterType::Kind::scalar) return Fit::none;
-    return takes_arrays(parameter) ? Fit::conversion : Fit::class_conversion;
+    if (parameter.kind == ParameterType::Kind::scalar) return ConversionRank::none;
+    return takes_arrays(parameter) ? ConversionRank::conversion : ConversionRank::class_conversion;
 }
 
 }  // namespace bascule

@@ -37,17 +37,16 @@ std::string describe(const ArgumentType& type);
 
 /// How well a parameter takes arguments of this type, in C++'s ranks of conversions from worst to best. All C++ types
 /// with the same dtype count as one type.
-enum class Fit : std::uint8_t {
+enum class ConversionRank : std::uint8_t {
     none,              ///< the argument is refused
     class_conversion,  ///< to a class: complex, or bytes
     pointer_to_const,  ///< any array for const void*
     conversion,        ///< to another kind of number; any array for void*
-    promotion,  ///< int8 to int, float to double; a Python number to another type of its kind; an array of
-    ///< float for float4*
+    promotion,         ///< int8 to int, float to double, a Python int to short; a float array for float4*
     added_qualifiers,  ///< int* to const volatile int*
     added_qualifier,   ///< int* to const int*
     exact,
 };
-Fit fit(const ArgumentType& argument, const Parameter& parameter) noexcept;
+ConversionRank rank_of(const ArgumentType& argument, const Parameter& parameter) noexcept;
 
 }  // namespace bascule

@@ -1,16 +1,15 @@
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/refusals.hpp>
+#include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arguments/view_layout.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/language.hpp>
-#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {
@@ -248,13 +247,6 @@ void check_mask(const Parameter& parameter, const ArrayView& array) {
 
 // --- Spans of CCCL
 
-std::uint64_t largest(DType index) noexcept {
-    const std::uint32_t bits = index.itemsize * 8;
-    const std::uint64_t all =
-        bits == 64 ? std::numeric_limits<std::uint64_t>::max() : (std::uint64_t{1} << bits) - 1;
-    return index.kind == DType::Kind::signed_integer ? all >> 1 : all;
-}
-
 void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
     if (declared.order == Order::strided) {
@@ -282,10 +274,9 @@ void check_extents(const Parameter& parameter, const ArrayView& seen, const Arra
             refuse_array(refusals::other_extent, parameter, array, d, seen.shape[d], fixed);
         const auto stride = static_cast<std::uint64_t>(seen.strides[d]) / seen.dtype.itemsize;
         const bool strided = declared.order == Order::strided && seen.shape[d] > 1 && !seen.empty();
-        if (static_cast<std::uint64_t>(seen.shape[d]) > largest(declared.index) ||
-            (strided && stride > largest(declared.index))) {
-            refuse_array(refusals::narrow_index, parameter, array, d, largest(declared.index));
-        }
+        const std::uint64_t largest = largest_integer(declared.index);
+        if (static_cast<std::uint64_t>(seen.shape[d]) > largest || (strided && stride > largest))
+            refuse_array(refusals::narrow_index, parameter, array, d, largest);
     }
 }
 

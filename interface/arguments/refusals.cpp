@@ -1,5 +1,3 @@
-#include <string>
-
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/refusals.hpp>

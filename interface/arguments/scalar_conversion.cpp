@@ -1,7 +1,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -36,13 +35,10 @@ struct Range {
 };
 
 Range range_of(const Parameter& parameter) noexcept {
-    const std::uint32_t bits = parameter.type.dtype.itemsize * 8;
-    if (parameter.type.dtype.kind == DType::Kind::boolean) return {0, 1};
-    if (parameter.type.dtype.kind == DType::Kind::unsigned_integer) {
-        return {0, bits == 64 ? std::numeric_limits<std::uint64_t>::max() : (std::uint64_t{1} << bits) - 1};
-    }
-    const std::uint64_t half = std::uint64_t{1} << (bits - 1);
-    return {static_cast<std::int64_t>(~half + 1), half - 1};
+    const DType dtype = parameter.type.dtype;
+    if (dtype.kind == DType::Kind::boolean) return {0, 1};
+    const std::uint64_t high = largest_integer(dtype);
+    return {dtype.kind == DType::Kind::signed_integer ? static_cast<std::int64_t>(~high) : 0, high};
 }
 
 [[noreturn]] void refuse_range(Range range, const Parameter& parameter, const Scalar& scalar) {
@@ -158,6 +154,11 @@ bool is_time(const Scalar& scalar) noexcept {
 }
 
 }  // namespace
+
+std::uint64_t largest_integer(DType dtype) noexcept {
+    const std::uint64_t all = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * dtype.itemsize);
+    return dtype.kind == DType::Kind::signed_integer ? all >> 1 : all;
+}
 
 std::string describe(const Scalar& scalar) {
     if (is_time(scalar)) return fmt::format("the {} of {} units", to_string(*scalar.dtype), scalar.integer);

@@ -150,8 +150,7 @@ ArrayView validate(const RawInterface& raw) {
 
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept {
     Dimensions strides = shape;
-    std::uint64_t stride =
-        itemsize;  // unsigned, since it may overflow for an empty array, whose strides are not used
+    std::uint64_t stride = itemsize;  // unsigned, since it may overflow for an empty array
     for (int d = shape.size() - 1; d >= 0; --d) {
         strides[d] = static_cast<std::int64_t>(stride);
         stride *= static_cast<std::uint64_t>(shape[d]);

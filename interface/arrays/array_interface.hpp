@@ -69,12 +69,8 @@ using FailField = void (*)(const char* field, const std::string& got, const std:
 /// bytes do not fit 63 bits.
 std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail);
 
-/// Whether all bytes of a non-empty array have addresses below 2**64.
-enum class Reach : std::uint8_t {
-    fits,
-    leaves,
-    too_far
-};  ///< `too_far`: one axis alone spans 2**63 bytes or more
+/// Whether all bytes of a non-empty array have addresses below 2**64; `too_far`: one axis alone spans 2**63 or more.
+enum class Reach : std::uint8_t { fits, leaves, too_far };
 Reach reach_of(const ArrayView& view) noexcept;
 
 /// Strides in bytes of a C-contiguous array.

@@ -1,4 +1,5 @@
 // Source: the DLPack specification 1.3, and its text for Python.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <string_view>
@@ -27,25 +28,13 @@ constexpr auto row_numbers = [] {
 
 /// The name of a DLPack type code in messages.
 std::string_view name_of(std::uint8_t code) noexcept {
-    static constexpr std::array<std::string_view, 18> names = {"int",
-                                                               "uint",
-                                                               "float",
-                                                               "opaque handle",
-                                                               "bfloat",
-                                                               "complex",
-                                                               "bool",
-                                                               "float8_e3m4",
-                                                               "float8_e4m3",
-                                                               "float8_e4m3b11fnuz",
-                                                               "float8_e4m3fn",
-                                                               "float8_e4m3fnuz",
-                                                               "float8_e5m2",
-                                                               "float8_e5m2fnuz",
-                                                               "float8_e8m0fnu",
-                                                               "float6_e2m3fn",
-                                                               "float6_e3m2fn",
-                                                               "float4_e2m1fn"};
-    return code < names.size() ? names[code] : std::string_view("a code that this Bascule does not know");
+    static constexpr std::string_view kinds[] = {"int",    "uint",    "float", "opaque handle",
+                                                 "bfloat", "complex", "bool"};
+    static constexpr std::string_view packed[] = {"float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"};
+    if (code < std::size(kinds)) return kinds[code];
+    if (code >= 15 && code < 15 + std::size(packed)) return packed[code - 15];
+    const auto row = std::ranges::find(element_types, int{code}, &ElementType::dlpack);
+    return row == element_types.end() ? "a code that this Bascule does not know" : row->name;
 }
 
 [[noreturn]] void fail(ErrorKind kind, const char* field, const std::string& got, const std::string& why) {

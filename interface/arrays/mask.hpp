@@ -10,9 +10,8 @@ namespace bascule {
 
 /// A validated mask of one array. Borrows the memory; owns nothing.
 struct MaskView {
-    ArrayView array;  ///< as its producer gave it
-    Dimensions
-        strides;  ///< one for each axis of the masked array, 0 where the mask is broadcast; in bytes or bits
+    ArrayView array;     ///< as its producer gave it
+    Dimensions strides;  ///< for each axis of the masked array, in bytes or bits; 0 where it is broadcast
 
     /// True if the mask has one bit for each element in C order, the least significant bit of a byte first. Otherwise
     /// it has a byte or an integer for each element, and 0 is false.

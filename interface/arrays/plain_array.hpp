@@ -21,8 +21,7 @@ namespace detail {
 inline constexpr PlainTraits one_lane = PlainTraits{1} << 16;
 inline constexpr PlainTraits readonly_trait = PlainTraits{1} << 32;
 inline constexpr PlainTraits scalar_trait = PlainTraits{1} << 33;
-inline constexpr std::array<std::uint8_t, 5> element_codes = {6, 0, 1, 2,
-                                                              5};  ///< DLPack's codes, by DType::Kind
+inline constexpr std::array<std::uint8_t, 5> element_codes{6, 0, 1, 2, 5};  // DLPack's, by DType::Kind
 }  // namespace detail
 
 /// The traits of parameters that accept no plain array and are not scalars.

@@ -1,7 +1,6 @@
 // The rules are NumPy's. A view of another shape exists if each group of axes that is merged or split is evenly spaced.
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 

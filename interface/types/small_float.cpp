@@ -30,8 +30,7 @@ constexpr std::array small_float_rows = {
 
 const SmallFloat* small_float(DType dtype) noexcept {
     if (dtype.kind == DType::Kind::floating && dtype.itemsize == 2) return &half;
-    const auto row = std::ranges::find_if(
-        small_float_rows, [&](const SmallFloatRow& each) { return each.format == dtype.format; });
+    const auto row = std::ranges::find(small_float_rows, dtype.format, &SmallFloatRow::format);
     return row == small_float_rows.end() ? nullptr : &row->layout;
 }
 

@@ -73,9 +73,8 @@ void add(const DescrEntry& entry, std::vector<StructField>& fields, std::uint64_
     field.offset = static_cast<std::uint32_t>(end);
     end += bytes;
     if (entry.name.empty()) return;  // padding
-    const bool known =
-        std::ranges::any_of(fields, [&](const StructField& other) { return other.name == entry.name; });
-    if (known) fail(ErrorKind::value, fmt::format("has two fields '{}'.", shortened(entry.name)));
+    if (std::ranges::count(fields, entry.name, &StructField::name) != 0)
+        fail(ErrorKind::value, fmt::format("has two fields '{}'.", shortened(entry.name)));
     fields.push_back(std::move(field));
 }
 
@@ -102,8 +101,7 @@ bool follow(std::span<const StructField> fields, DType dtype, std::uint64_t base
     for (const StructField& field : fields) {
         if (field.bytes() == 0) continue;
         if (base + field.offset != at) return false;
-        std::uint64_t count = 1;
-        for (const std::int64_t extent : field.shape) count *= static_cast<std::uint64_t>(extent);
+        const std::uint64_t count = field.bytes() / field.dtype.itemsize;
         if (field.nested.empty()) {
             if (!same_elements(dtype, field.dtype)) return false;
             at += count * dtype.itemsize;

@@ -70,8 +70,7 @@ std::vector<const StructField*> by_offset(const std::vector<StructField>& fields
     std::vector<const StructField*> sorted;
     sorted.reserve(fields.size());
     for (const StructField& field : fields) sorted.push_back(&field);
-    std::ranges::stable_sort(
-        sorted, [](const StructField* a, const StructField* b) { return a->offset < b->offset; });
+    std::ranges::stable_sort(sorted, {}, &StructField::offset);
     return sorted;
 }
 

@@ -18,7 +18,6 @@
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/signatures/reflection.hpp>
-#include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {

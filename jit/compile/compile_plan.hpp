@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/interface/errors/diagnostic.hpp>
 #include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 

@@ -8,9 +8,8 @@
 #include <nvrtc.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/library_identity.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
-#include <bascule/jit/compile/nvrtc_search.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/process/compiler_thread.hpp>
 #include <bascule/jit/process/exit_gate.hpp>

@@ -62,7 +62,7 @@ const std::string& prelude_for(const Program& program) {
         std::ranges::any_of(options.defines,
                             [](const auto& define) {
                                 return may_name_prelude(define.first) || may_name_prelude(define.second) ||
-                                       define.first == "BASCULE_CHECK_BOUNDS";
+                                       define.first == check_bounds;
                             }) ||
         std::ranges::any_of(program.instances,
                             [](const Instance& instance) { return may_name_prelude(instance.expression); });
@@ -89,11 +89,8 @@ std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc)
 std::vector<Nvrtc::Header> headers_for(const Program& program, const std::string& last) {
     std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_for(program)},
                                           {defines_name, defines_text(program.options) + last}};
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // NVRTC skips one only in the program
-    for (auto& [name, text] : memory_headers(program.options)) {
-        if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
-        headers.push_back({name, std::move(text)});
-    }
+    for (const auto& [name, text] : memory_headers(program.options))
+        headers.push_back({name, std::string(without_byte_order_mark(text))});
     return headers;
 }
 

@@ -19,8 +19,7 @@ std::vector<std::string> entries_of(std::string_view ptx);
 struct EntryName {
     std::string name;  ///< empty if C++ has none
     std::string lowered_name;
-    std::string
-        overload;  ///< the expression that selects it among its overloads; empty if its types are not known
+    std::string overload;  ///< the expression that selects the overload; empty if its types are not known
 };
 
 /// The entries of the image's PTX that are not among its kernels. Omits instances of the text's templates, and entries of

@@ -8,9 +8,7 @@ namespace bascule {
 template <int N_, int... D_>
 struct numbers_below : numbers_below<N_ - 1, N_ - 1, D_...> {};
 template <int... D_>
-struct numbers_below<0, D_...> {
-    using result_ = values<D_...>;
-};
+struct numbers_below<0, D_...> : type_is<values<D_...>> {};
 
 #if BASCULE_CHECK_BOUNDS
 
@@ -50,8 +48,7 @@ struct placed_index {
         : value_(static_cast<long long>(index_)), line_(line_at_), file_(file_at_) {}
 };
 
-/// The first thread that calls this writes the record and traps. The others exit, so that it has time to
-/// write.
+/// The first thread that calls this writes the record and traps. The others exit, so that it has time to write.
 inline __device__ __noinline__ void leave_bounds(const placed_index& index_, long long extent_, int axis_,
                                                  int rank_, view_tag view_) {
     bounds_record* record_ = the_bounds_hook.record_;
@@ -94,9 +91,7 @@ __device__ void check_bounds(const placed_index* indices_, const long long* exte
 }
 
 template <int>
-struct placed_index_at {
-    using result_ = placed_index;
-};
+struct placed_index_at : type_is<placed_index> {};
 
 /// The call operator of a view, with one placed_index per dimension; a template would not convert integers to it.
 /// Other numbers of indices have no overload, because NVRTC would return its line for __builtin_LINE().

@@ -7,6 +7,11 @@ namespace bascule {
 template <int...>
 struct values {};
 
+template <class T_>
+struct type_is {
+    using result_ = T_;
+};
+
 /// A type as one word: `const same<int*>` is a const pointer.
 template <class T_>
 using same = T_;
@@ -21,29 +26,13 @@ template <class...>
 struct layouts {};
 
 template <class T_>
-struct unqualified {
-    using result_ = T_;
-};
+struct unqualified : type_is<T_> {};
 template <class T_>
-struct unqualified<const T_> {
-    using result_ = T_;
-};
+struct unqualified<const T_> : type_is<T_> {};
 template <class T_>
-struct unqualified<volatile T_> {
-    using result_ = T_;
-};
+struct unqualified<volatile T_> : type_is<T_> {};
 template <class T_>
-struct unqualified<const volatile T_> {
-    using result_ = T_;
-};
-template <class>
-struct is_bool {
-    enum { value_ = 0 };
-};
-template <>
-struct is_bool<bool> {
-    enum { value_ = 1 };
-};
+struct unqualified<const volatile T_> : type_is<T_> {};
 
 /// 0: given by the type's name; enumeration over 1: signed, 2: unsigned integers, 3: bool; 4: class passed as bytes;
 /// 5: union; 6: another class; 7: incomplete, void or a function. Enumerators, because static members would be in the
@@ -56,39 +45,28 @@ struct form_of {
 template <class T_>
 struct form_of<T_, true> {
     using integer_ = __underlying_type(T_);
-    enum { value_ = is_bool<integer_>::value_ ? 3 : integer_(-1) < integer_(0) ? 1 : 2 };
+    enum { is_bool_ = integer_(2) == integer_(1) };
+    enum { value_ = is_bool_ ? 3 : integer_(-1) < integer_(0) ? 1 : 2 };
 };
 
 template <class T_, class = void>
-struct facts_of {
-    using result_ = values<0, 1, 7>;
-};
+struct facts_of : type_is<values<0, 1, 7>> {};
 template <class T_>
-struct facts_of<T_, decltype(void(sizeof(T_)))> {
-    using result_ = values<static_cast<int>(sizeof(T_)), static_cast<int>(alignof(T_)), form_of<T_>::value_>;
-};
+struct facts_of<T_, decltype(void(sizeof(T_)))>
+    : type_is<values<static_cast<int>(sizeof(T_)), static_cast<int>(alignof(T_)), form_of<T_>::value_>> {};
 template <>
-struct facts_of<void, void> {
-    using result_ = values<0, 1, 7>;
-};
+struct facts_of<void, void> : type_is<values<0, 1, 7>> {};
 template <class R_, class... A_>
-struct facts_of<R_(A_...), void> {
-    using result_ = values<0, 1, 7>;
-};
+struct facts_of<R_(A_...), void> : type_is<values<0, 1, 7>> {};
 
 /// The element type of a pointer or a view; any other type itself.
 template <class T_, class = void>
-struct pointee_of {
-    using result_ = T_;
-};
+struct pointee_of : type_is<T_> {};
 template <class T_>
-struct pointee_of<T_*, void> {
-    using result_ = T_;
-};
+struct pointee_of<T_*, void> : type_is<T_> {};
 template <class T_>
-struct pointee_of<T_, decltype(void(sizeof(typename T_::element_type)))> {
-    using result_ = typename T_::element_type;
-};
+struct pointee_of<T_, decltype(void(sizeof(typename T_::element_type)))>
+    : type_is<typename T_::element_type> {};
 
 template <class F_>
 struct layout_of;

@@ -28,9 +28,7 @@ struct unaligned {
 template <class, class>
 struct adds_const {};
 template <class T_>
-struct adds_const<const T_, T_> {
-    using result_ = T_;
-};
+struct adds_const<const T_, T_> : type_is<T_> {};
 
 /// The length of arrays of N extents; 1 for N = 0, because C++ has no arrays of length 0.
 template <int N_>

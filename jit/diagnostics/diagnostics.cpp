@@ -31,20 +31,14 @@ std::pair<int, std::size_t> number_at(std::string_view text, std::size_t begin) 
 
 /// Parses "warning #177-D: text" into severity, number and text; nothing without a severity.
 std::optional<Diagnostic> parse_words(std::string_view words) {
-    struct Kind {
-        std::string_view word;
-        Severity severity;
-    };
-    static constexpr std::array kinds = {
-        Kind{"error", Severity::error},
-        Kind{"catastrophic error", Severity::error},
-        Kind{"internal error", Severity::error},
-        Kind{"fatal", Severity::error},
-        Kind{"warning", Severity::warning},
-        Kind{"remark", Severity::remark},
-        Kind{"note", Severity::note},
-        Kind{"Note", Severity::note},
-    };
+    static constexpr std::pair<std::string_view, Severity> kinds[] = {{"error", Severity::error},
+                                                                      {"catastrophic error", Severity::error},
+                                                                      {"internal error", Severity::error},
+                                                                      {"fatal", Severity::error},
+                                                                      {"warning", Severity::warning},
+                                                                      {"remark", Severity::remark},
+                                                                      {"note", Severity::note},
+                                                                      {"Note", Severity::note}};
     const std::size_t colon = words.find(':');
     if (colon == words.npos) return std::nullopt;
     std::string_view head = trimmed(words.substr(0, colon));
@@ -53,10 +47,10 @@ std::optional<Diagnostic> parse_words(std::string_view words) {
         number = head.substr(hash + 2);
         head = head.substr(0, hash);
     }
-    for (const Kind& kind : kinds) {
-        if (head != kind.word) continue;
+    for (const auto& [word, severity] : kinds) {
+        if (head != word) continue;
         Diagnostic diagnostic;
-        diagnostic.severity = kind.severity;
+        diagnostic.severity = severity;
         diagnostic.number = std::string(number);
         diagnostic.message = std::string(trimmed(words.substr(colon + 1)));
         return diagnostic;
@@ -97,11 +91,6 @@ std::optional<Diagnostic> parse_head(std::string_view line) {
     return std::nullopt;
 }
 
-bool is_caret(std::string_view line) {
-    const std::string_view word = trimmed(line);
-    return word == "^";
-}
-
 /// Parses one line of "detected during": 'instantiation of "f" at line 3 of FILE'.
 Diagnostic parse_context(std::string_view words, const std::string& file) {
     static constexpr std::string_view at_line = " at line ";
@@ -129,7 +118,7 @@ class Body {
     void read(std::string_view line) {
         static constexpr std::string_view during = "detected during";
         const std::string_view words = trimmed(line);
-        if (is_caret(line)) {
+        if (words == "^") {
             take_source_line(line);
         } else if (auto note = parse_head(line); note && note->severity == Severity::note) {
             current_ = &diagnostic_->notes.emplace_back(std::move(*note));

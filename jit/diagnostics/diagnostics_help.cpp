@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
-#include <bascule/jit/diagnostics/diagnostics_names.hpp>
 #include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>
@@ -42,18 +41,17 @@ constexpr std::array replaced_headers = {
     NameRow{"nvfunctional",
             "NVRTC has no nvstd::function: take a functor as a template parameter, by value."},
     NameRow{"malloc.h", "leave it out: kernels have malloc and free without it."},
-    NameRow{"ctype.h errno.h omp.h sys/* Python.h pthread.h signal.h fcntl.h",
-            "it is for host code: put it, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`."},
+    NameRow{
+        "ctype.h errno.h omp.h sys/* Python.h pthread.h signal.h fcntl.h helper_cuda* helper_functions.h helper_string.h "
+        "helper_timer.h helper_image.h torch/* ATen/* c10/* pybind11/* cublas* cufft.h cufftXt.h cusparse* cusolver* "
+        "cudnn* nccl.h mpi.h nvToolsExt.h",
+        "it is for host code: put it, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`."},
     NameRow{"pycuda-complex.hpp cupy/complex.cuh cupy/complex/* complex.h",
             "#include <cuda/std/complex> instead: cuda::std::complex<float> has the same layout."},
     NameRow{"pycuda-helpers.hpp",
             "what it has of textures is gone since CUDA 12: leave it out, and take arrays as pointers."},
     NameRow{"cupy/*",
             "take arrays as pointers or as bascule::array_view<T, N>, which knows shape and strides."},
-    NameRow{
-        "helper_cuda* helper_functions.h helper_string.h helper_timer.h helper_image.h torch/* ATen/* c10/* pybind11/* cublas* cufft.h cufftXt.h cusparse* cusolver* cudnn* nccl.h "
-        "mpi.h nvToolsExt.h",
-        "it is for host code: put it, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`."},
 };
 
 std::string help_for_header(const std::string& header) {

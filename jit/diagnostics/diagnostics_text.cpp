@@ -7,7 +7,6 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
-#include <bascule/jit/diagnostics/diagnostics_names.hpp>
 
 namespace bascule {
 namespace {

@@ -43,8 +43,7 @@ std::optional<std::uint64_t> parse_byte_size(std::string_view text) {
     const auto row = std::ranges::find(units, unit, &decltype(units)::value_type::first);
     if (row == units.end()) return std::nullopt;
     const double bytes = number * row->second;
-    if (!(bytes >= 0 && bytes < 0x1p63) || text.starts_with('-'))
-        return std::nullopt;  // the parser also accepts "nan"
+    if (!(bytes >= 0 && bytes < 0x1p63) || text.starts_with('-')) return std::nullopt;  // it may be NaN
     return static_cast<std::uint64_t>(bytes);
 }
 

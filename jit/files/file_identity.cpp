@@ -1,10 +1,16 @@
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
+#include <cstring>
+#include <elf.h>
 #include <fcntl.h>
+#include <fstream>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {
@@ -68,6 +74,70 @@ std::int64_t now_ns() noexcept {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     return nanoseconds(now);
+}
+
+namespace {
+
+constexpr std::uint64_t most_note_bytes = 1U << 16;
+
+template <class Record>
+std::optional<Record> read_record(std::ifstream& file, std::uint64_t offset) {
+    Record record;
+    file.seekg(static_cast<std::streamoff>(offset));
+    if (!file.read(reinterpret_cast<char*>(&record), sizeof record)) return std::nullopt;
+    return record;
+}
+
+constexpr std::size_t padded(std::size_t bytes) { return (bytes + 3) / 4 * 4; }
+
+/// The GNU build ID among these notes.
+std::optional<std::string> build_id_among(std::string_view notes) {
+    while (notes.size() >= sizeof(Elf64_Nhdr)) {
+        Elf64_Nhdr note;
+        std::memcpy(&note, notes.data(), sizeof note);
+        notes.remove_prefix(sizeof note);
+        const std::size_t name_bytes = padded(note.n_namesz), bytes = padded(note.n_descsz);
+        if (name_bytes > notes.size() || bytes > notes.size() - name_bytes) return std::nullopt;
+        const std::string_view name = notes.substr(0, note.n_namesz);
+        const std::string_view id = notes.substr(name_bytes, note.n_descsz);
+        if (note.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU\0", 4)) {
+            std::string hex;
+            for (const unsigned char byte : id) hex += fmt::format("{:02x}", byte);
+            return hex;
+        }
+        notes.remove_prefix(name_bytes + bytes);
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> build_id(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const auto header = read_record<Elf64_Ehdr>(file, 0);
+    if (!header || !std::equal(header->e_ident, header->e_ident + SELFMAG, ELFMAG)) return std::nullopt;
+    if (header->e_ident[EI_CLASS] != ELFCLASS64) return std::nullopt;
+    for (unsigned i = 0; i < header->e_phnum; ++i) {
+        const auto segment =
+            read_record<Elf64_Phdr>(file, header->e_phoff + std::uint64_t{i} * header->e_phentsize);
+        if (!segment) return std::nullopt;
+        if (segment->p_type != PT_NOTE || segment->p_filesz > most_note_bytes) continue;
+        std::string notes(segment->p_filesz, '\0');
+        file.seekg(static_cast<std::streamoff>(segment->p_offset));
+        if (!file.read(notes.data(), static_cast<std::streamsize>(notes.size()))) return std::nullopt;
+        if (auto id = build_id_among(notes)) return id;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::string library_identity(const std::string& path) {
+    const Place place = place_at(path);
+    if (place.kind != PlaceKind::file) return {};
+    if (const auto id = build_id(path); id && id->size() >= 32) {
+        return fmt::format("build {} {} {}", *id, place.identity.bytes, place.identity.modified_ns);
+    }
+    const std::optional<std::string> bytes = read_file(path);
+    return bytes ? "content " + to_string(digest_of(*bytes)) : "";
 }
 
 }  // namespace bascule

@@ -23,7 +23,6 @@
 #include <bascule/jit/options/option_table.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
-#include <bascule/jit/program/source.hpp>
 #include <bascule/jit/text/name_rows.hpp>
 
 namespace bascule {

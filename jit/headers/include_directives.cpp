@@ -4,10 +4,10 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 
 #include <bascule/jit/headers/include_directives.hpp>
+#include <bascule/jit/program/source.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {
@@ -523,8 +523,7 @@ bool is_fragment(std::string_view word) {
 bool is_word(char c) { return continues_word(c) || c == '$' || static_cast<unsigned char>(c) >= 0x80; }
 
 IncludeDirectives include_directives(std::string_view text) {
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+    text = without_byte_order_mark(text);
     IncludeDirectives found = text.find('\\') == text.npos ? read_joined(text, false) : read_splices(text);
     found.doubtful |= has_odd_ends(text);
     return found;

@@ -20,14 +20,12 @@ class PastingMacros {
     /// unbalanced parentheses, because then the arguments of its calls cannot be found.
     bool close();
 
+    // NVRTC defines macros that begin with NV_ itself if <nv/target> is not included.
     bool contains(std::string_view name) const {
         return definitions_.contains(name) || name.starts_with("NV_");
     }
     /// Whether the macro's expansion may join its arguments or words of other macros.
-    bool pastes(std::string_view name) const {
-        return pasting_.contains(name) ||
-               name.starts_with("NV_");  // NVRTC defines these itself if <nv/target> is not included
-    }
+    bool pastes(std::string_view name) const { return pasting_.contains(name) || name.starts_with("NV_"); }
 
   private:
     std::multimap<std::string, const MacroDefinition*, std::less<>> definitions_;

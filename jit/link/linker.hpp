@@ -1,11 +1,15 @@
-// The interface of linkers, and the checks that they all share.
+// The interface of linkers, the checks that they all share, and linking through the cache.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/link/code.hpp>
 #include <bascule/jit/options/compile_options.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 
@@ -25,5 +29,24 @@ class Linker {
 /// Throws: CompileError that names the symbol and the codes, if two of them define a name that may have only one definition,
 /// or if one needs a name that none defines. The names in LTO-IR are not known, so with LTO-IR only the first is checked.
 void check_symbols(std::span<const Code> codes);
+
+/// Links `codes`, which contain `kernels`. The key has a digest of each code, in order, so that code is linked again if
+/// a text, or one of its headers, compiles to something else.
+class LinkedImage final : public ImageMaker {
+  public:
+    LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kernels, CompileOptions options,
+                std::shared_ptr<const Linker> linker);
+
+    std::string key() const override { return key_; }
+    /// Throws: CompileError, LibraryError, CudaError.
+    Image make(Arch arch) const override;
+
+  private:
+    std::vector<Code> codes_;
+    std::vector<KernelImage> kernels_;
+    CompileOptions options_;
+    std::shared_ptr<const Linker> linker_;
+    std::string key_;
+};
 
 }  // namespace bascule

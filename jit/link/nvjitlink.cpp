@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/library_identity.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/link/nvjitlink.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/link/code.hpp>
 #include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {
@@ -58,21 +58,12 @@ class Outliner {
             tokens_.take();
             outline_.arch = arch_of(code_, tokens_.take());
             has_target_ = true;
-            while (tokens_.is(",")) {
-                tokens_.take();
-                tokens_.take();
-            }
-        } else if (word == ".version" || word == ".address_size") {
+            skip_rest_of_list();
+        } else if (word == ".version" || word == ".address_size" || word == ".file") {
             tokens_.take();
             tokens_.take();
-        } else if (word == ".file") {
-            tokens_.take();
-            tokens_.take();
-            tokens_.take();
-            while (tokens_.is(",")) {
-                tokens_.take();
-                tokens_.take();
-            }
+            if (word == ".file") tokens_.take();  // a number and a name
+            skip_rest_of_list();
         } else if (word == ".section") {
             while (!tokens_.at_end() && !tokens_.is("{")) tokens_.take();
             tokens_.skip_brackets('{', '}');
@@ -81,6 +72,13 @@ class Outliner {
         } else if (is_ptx_directive(word)) {
             read_symbol();
         } else {
+            tokens_.take();
+        }
+    }
+
+    void skip_rest_of_list() {
+        while (tokens_.is(",")) {
+            tokens_.take();
             tokens_.take();
         }
     }

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -119,7 +118,7 @@ HeaderScan scan_headers_of(const Request& request);
 Lookup make_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached);
 
 std::optional<Lookup> find_in_memory(CacheState& cache, const CacheKey& key, const WantedHeaders& wanted) {
-    const MemoryCache::Entry known = cache.memory.find(key, wanted);
+    const CacheEntry known = cache.memory.find(key, wanted);
     if (known.image == nullptr) return std::nullopt;
     return Lookup{known.image, Origin::memory, known.headers};
 }
@@ -129,7 +128,7 @@ std::optional<Lookup> find_on_disk(const Request& request, int* place) {
     const DiskCache::Found found = request.cache->disk.load(request.key, request.wanted);
     if (place != nullptr) *place = found.place;
     if (found.entry.image == nullptr) return std::nullopt;
-    request.cache->memory.keep(request.key, {found.entry.image, found.entry.headers});
+    request.cache->memory.keep(request.key, found.entry);
     return Lookup{found.entry.image, Origin::disk, found.entry.headers};
 }
 

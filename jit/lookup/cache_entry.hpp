@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/files/record.hpp>
@@ -17,8 +16,8 @@ namespace bascule {
 /// Format: magic | length | digest of the rest | key | header manifest | image. Only the Bascule version that wrote an
 /// entry reads it: the key contains version and format.
 struct CacheEntry {
-    std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made without headers
     std::shared_ptr<const Image> image;
+    std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made without headers
 };
 
 std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const Image& image);

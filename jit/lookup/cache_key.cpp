@@ -1,10 +1,6 @@
-#include <string>
-#include <utility>
-
 #include <fmt/format.h>
 
 #include <bascule/jit/compile/nvrtc_input.hpp>
-#include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/files/record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>

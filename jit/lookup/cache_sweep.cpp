@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdlib>
-#include <ranges>
 #include <vector>
 
 #include <fmt/format.h>

@@ -1,15 +1,9 @@
 #include <algorithm>
-#include <functional>
-#include <optional>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/jit/files/file_identity.hpp>
-#include <bascule/jit/lookup/cache_entry.hpp>
-#include <bascule/jit/lookup/cache_sweep.hpp>
 #include <bascule/jit/lookup/disk_cache.hpp>
 
 namespace bascule {
@@ -99,32 +93,25 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wante
         const std::string name = entry_name(key.hash, place);
         CacheDirectory::File file;
         std::string problem;
-        switch (directory_.read(name, file, problem)) {
-            // Places are filled in order, but an eviction may leave a gap, so the search goes on.
-            case CacheDirectory::Answer::missing:
-            case CacheDirectory::Answer::refused:
-                if (!free) free = place;
-                continue;
-            case CacheDirectory::Answer::unusable:
-                warn_once(problem);
-                return {{}, free.value_or(place)};
-            case CacheDirectory::Answer::read:
-                break;
+        const CacheDirectory::Answer answer = directory_.read(name, file, problem);
+        if (answer == CacheDirectory::Answer::unusable) {
+            warn_once(problem);
+            return {{}, free.value_or(place)};
         }
         CacheEntry entry;
-        switch (read_entry(file.bytes, key, wanted, entry)) {
-            case EntryVerdict::good:
-                if (is_outdated(file.modified_ns, now)) directory_.stamp(name, now);
-                return {std::move(entry), place};
-            case EntryVerdict::useless:
-                if (!free) free = place;
-                break;
-            case EntryVerdict::other_headers:
-                if (last_use_ns(file.modified_ns, now) < oldest_ns) {
-                    oldest = place;
-                    oldest_ns = last_use_ns(file.modified_ns, now);
-                }
-                break;
+        const EntryVerdict verdict = answer == CacheDirectory::Answer::read
+                                         ? read_entry(file.bytes, key, wanted, entry)
+                                         : EntryVerdict::useless;
+        if (verdict == EntryVerdict::good) {
+            if (is_outdated(file.modified_ns, now)) directory_.stamp(name, now);
+            return {std::move(entry), place};
+        }
+        // Places are filled in order, but an eviction may leave a gap, so the search goes on.
+        if (verdict == EntryVerdict::useless) {
+            if (!free) free = place;
+        } else if (last_use_ns(file.modified_ns, now) < oldest_ns) {
+            oldest = place;
+            oldest_ns = last_use_ns(file.modified_ns, now);
         }
     }
     return {{}, free.value_or(oldest)};

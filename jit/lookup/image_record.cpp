@@ -1,6 +1,5 @@
 #include <utility>
 
-#include <bascule/jit/files/record.hpp>
 #include <bascule/jit/lookup/image_record.hpp>
 
 namespace bascule {

@@ -6,8 +6,8 @@
 
 namespace bascule {
 
-MemoryCache::Entry MemoryCache::find(const CacheKey& key, const WantedHeaders& wanted) {
-    std::vector<Entry> candidates;
+CacheEntry MemoryCache::find(const CacheKey& key, const WantedHeaders& wanted) {
+    std::vector<CacheEntry> candidates;
     {
         const std::lock_guard lock(fork_safe_mutex());
         const auto known = entries_.find(key);
@@ -15,15 +15,15 @@ MemoryCache::Entry MemoryCache::find(const CacheKey& key, const WantedHeaders& w
         if (known->second.front().headers == nullptr) return known->second.front();
         candidates = known->second;
     }
-    for (const Entry& entry : candidates) {
+    for (const CacheEntry& entry : candidates) {
         if (entry.headers == nullptr || wanted.accept(*entry.headers)) return entry;
     }
     return {};
 }
 
-void MemoryCache::keep(const CacheKey& key, Entry entry) {
+void MemoryCache::keep(const CacheKey& key, CacheEntry entry) {
     const std::lock_guard lock(fork_safe_mutex());
-    std::vector<Entry>& entries = entries_[key];
+    std::vector<CacheEntry>& entries = entries_[key];
     entries.insert(entries.begin(), std::move(entry));
     if (entries.size() > kept_header_states) entries.pop_back();
 }

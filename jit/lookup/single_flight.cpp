@@ -14,8 +14,7 @@ namespace bascule {
 struct SingleFlight::Flight {
     std::promise<void> promise;
     std::shared_future<void> end = promise.get_future().share();
-    std::atomic<std::thread::id>
-        worker{};  // empty until the work begins; an interrupted caller may ask again before that
+    std::atomic<std::thread::id> worker{};  // empty until the work begins; a caller may ask again before
     std::uint64_t generation = fork_generation();
 };
 

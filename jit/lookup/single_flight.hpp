@@ -25,8 +25,8 @@ class SingleFlight {
     std::shared_ptr<Flight> join_or_start(const CacheKey& key, const std::shared_ptr<Flight>& own);
     void land(const CacheKey& key, const std::shared_ptr<Flight>& flight, std::exception_ptr failure);
 
-    std::unordered_map<CacheKey, std::shared_ptr<Flight>, CacheKeyHash>
-        flights_;  // guarded by fork_safe_mutex()
+    // Guarded by fork_safe_mutex().
+    std::unordered_map<CacheKey, std::shared_ptr<Flight>, CacheKeyHash> flights_;
 };
 
 }  // namespace bascule

@@ -87,6 +87,7 @@ using Options = CompileOptions;
 using enum CompileOption::Content;
 
 constexpr auto none = std::nullopt;
+constexpr CompileOption::Range registers_per_thread{1, 255, "a thread can use 1 to 255 registers"};
 
 constexpr CompileOption rows[] = {
     {"std", &Options::std, "-std --std", "-std=", "a str like 'c++17'",
@@ -109,16 +110,10 @@ constexpr CompileOption rows[] = {
     checks alone))"},
     {"fast_math", &Options::fast_math, "-use_fast_math --use_fast_math", "-use_fast_math", "",
      "bool, faster and less accurate math functions (-use_fast_math)", nullptr, text, true},
-    {"max_registers",
-     &Options::max_registers,
-     "-maxrregcount --maxrregcount",
-     "-maxrregcount=",
-     "an int or None",
-     "int, the most registers per thread, 1 to 255; what does not fit is spilled to local memory",
-     nullptr,
-     text,
-     true,
-     {1, 255, "a thread can use 1 to 255 registers"}},
+    {"max_registers", &Options::max_registers, "-maxrregcount --maxrregcount",
+     "-maxrregcount=", "an int or None",
+     "int, the most registers per thread, 1 to 255; what does not fit is spilled to local memory", nullptr,
+     text, true, registers_per_thread},
     {"arch", &Options::arch, "-arch --gpu-architecture", none, "a str like 'sm_90' or 'compute_80', or None",
      "'sm_90', 'sm_90a' or 'compute_80'; None means the current device's"},
     {"pch", &Options::pch, "-pch --pch", none, "",

@@ -17,7 +17,7 @@ namespace {
 struct Candidate {
     Instance function;
     const KernelDeclaration* declaration = nullptr;  // of a template
-    std::vector<Fit> fits;                           // one for each argument
+    std::vector<ConversionRank> ranks;               // one for each argument
     std::vector<std::string> types;                  // of its parameters
     std::string lowered_name;                        // empty: no expression means this function alone
     std::string spelling;
@@ -78,9 +78,8 @@ struct Chooser {
     // --- Functions that are not templates
 
     std::vector<KernelImage> plain_functions() const {
-        const bool any = std::ranges::any_of(request.declarations,
-                                             [](const KernelDeclaration& each) { return !each.is_template; });
-        if (!any && !makes_kernels(request.source.text)) return {};
+        const bool all_templates = std::ranges::all_of(request.declarations, &KernelDeclaration::is_template);
+        if (all_templates && !makes_kernels(request.source.text)) return {};
         return functions_named(request.name, *request.image_of({{}, {}}));
     }
 
@@ -147,8 +146,8 @@ struct Chooser {
         Candidate candidate;
         candidate.declaration = &declaration;
         candidate.function = {declaration.name, instance_name(declaration, deduction)};
-        const auto templates = std::ranges::count_if(
-            request.declarations, [](const KernelDeclaration& each) { return each.is_template; });
+        const auto templates =
+            std::ranges::count(request.declarations, true, &KernelDeclaration::is_template);
         if (templates > 1) candidate.written_types = substituted_types(declaration, deduction);
         candidate.spelling = spell(declaration);
         for (const Deduction::Entry& entry : deduction.entries) {
@@ -163,8 +162,7 @@ struct Chooser {
     /// Returns the patterns of the text if they are clear or have a pack, or if the compiler refuses the markers.
     std::vector<TypePattern> asked_patterns(const KernelDeclaration& declaration,
                                             std::vector<TypePattern> in_text) const {
-        const bool has_pack =
-            std::ranges::any_of(in_text, [](const TypePattern& pattern) { return pattern.is_pack; });
+        const bool has_pack = std::ranges::any_of(in_text, &TypePattern::is_pack);
         const bool unclear = std::ranges::any_of(in_text, [](const TypePattern& pattern) {
             return pattern.kind == TypePattern::Kind::unclear || pattern.kind == TypePattern::Kind::fixed;
         });
@@ -247,8 +245,8 @@ struct Chooser {
         const std::vector<Parameter>& parameters = image.signature.parameters;
         if (parameters.size() != request.arguments.size()) return std::nullopt;
         for (std::size_t i = 0; i < request.arguments.size(); ++i) {
-            candidate.fits.push_back(fit(request.arguments[i], parameters[i]));
-            if (candidate.fits.back() == Fit::none) return std::nullopt;
+            candidate.ranks.push_back(rank_of(request.arguments[i], parameters[i]));
+            if (candidate.ranks.back() == ConversionRank::none) return std::nullopt;
             candidate.types.push_back(parameters[i].spelling);
         }
         candidate.lowered_name = image.lowered_name;
@@ -256,7 +254,7 @@ struct Chooser {
     }
 
     static bool is_at_least_as_good(const Candidate& a, const Candidate& b) {
-        return std::equal(a.fits.begin(), a.fits.end(), b.fits.begin(), std::greater_equal<>());
+        return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), std::greater_equal<>());
     }
 
     /// Follows C++: the best conversion of each argument wins, then a non-template function, then the more specialized
@@ -294,8 +292,7 @@ struct Chooser {
         try {
             const auto image = request.image_of(wanted);
             const std::string& lowered_name = image->find(wanted.expression)->lowered_name;
-            const auto found = std::ranges::find_if(
-                tied, [&](const Candidate* each) { return each->lowered_name == lowered_name; });
+            const auto found = std::ranges::find(tied, lowered_name, &Candidate::lowered_name);
             if (found != tied.end()) return **found;
             return std::nullopt;
         } catch (const CompileError&) {
@@ -409,9 +406,8 @@ std::vector<KernelImage> functions_named(const std::string& name, const Image& i
     std::vector<KernelImage> found;
     for (const KernelImage& each : image.kernels) {
         // A declaration and its definition may be spelled differently: they are one function.
-        const bool known = std::ranges::any_of(
-            found, [&](const KernelImage& other) { return other.lowered_name == each.lowered_name; });
-        if (each.name == name && !known) found.push_back(each);
+        const auto known = std::ranges::count(found, each.lowered_name, &KernelImage::lowered_name);
+        if (each.name == name && known == 0) found.push_back(each);
     }
     return found;
 }

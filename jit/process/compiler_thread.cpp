@@ -1,6 +1,5 @@
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <dlfcn.h>
 #include <future>

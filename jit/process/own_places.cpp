@@ -52,8 +52,7 @@ std::vector<std::filesystem::path> own_run_path(const std::filesystem::path& ori
     std::istringstream list(strings + offset);
     for (std::string directory; std::getline(list, directory, ':');) {
         constexpr std::string_view placeholder = "$ORIGIN";
-        const bool relative = directory.rfind(placeholder, 0) == 0;
-        if (relative) directory.replace(0, placeholder.size(), origin.string());
+        if (directory.starts_with(placeholder)) directory.replace(0, placeholder.size(), origin.string());
         if (!directory.empty()) directories.emplace_back(directory);
     }
     return directories;

@@ -81,6 +81,11 @@ Source read_source(const std::string& path) {
     return source;
 }
 
+std::string_view without_byte_order_mark(std::string_view text) noexcept {
+    constexpr std::string_view mark = "\xEF\xBB\xBF";
+    return text.substr(text.starts_with(mark) ? mark.size() : 0);
+}
+
 std::string_view source_line_of(std::string_view text, int line) {
     for (int i = 1; i < line; ++i) {
         const std::size_t end = text.find('\n');

@@ -28,6 +28,9 @@ std::string program_name(const Source& source, const CompileOptions& options);
 /// Throws: FileError with the option.
 void keep_source(const Source& source, const CompileOptions& options);
 
+/// The text without a byte order mark, which some editors write and NVRTC accepts nowhere.
+std::string_view without_byte_order_mark(std::string_view text) noexcept;
+
 /// Line `line` of the text, counted from 1, without its newline.
 std::string_view source_line_of(std::string_view text, int line);
 /// The position in the text of the line that a compiler calls `line`; they differ after a `#line 100`.

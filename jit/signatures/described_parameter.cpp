@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include <bascule/jit/signatures/described_parameter.hpp>
 
 namespace bascule {
@@ -39,22 +41,6 @@ std::optional<ScalarRow> scalar_named(std::string_view name) {
     return row == element_types.end() ? std::nullopt : std::optional(ScalarRow{name, row->dtype});
 }
 
-/// Vectors of two or four one-byte numbers. (fp4x2 and fp6x4 pack their bits: they are bytes without a dtype.)
-struct ByteVectorRow {
-    std::string_view name;
-    std::string_view lane;
-    int lanes;
-};
-
-constexpr std::array byte_vectors = {
-    ByteVectorRow{"__nv_fp8x2_e4m3", "__nv_fp8_e4m3", 2},
-    ByteVectorRow{"__nv_fp8x4_e4m3", "__nv_fp8_e4m3", 4},
-    ByteVectorRow{"__nv_fp8x2_e5m2", "__nv_fp8_e5m2", 2},
-    ByteVectorRow{"__nv_fp8x4_e5m2", "__nv_fp8_e5m2", 4},
-    ByteVectorRow{"__nv_fp8x2_e8m0", "__nv_fp8_e8m0", 2},
-    ByteVectorRow{"__nv_fp8x4_e8m0", "__nv_fp8_e8m0", 4},
-};
-
 /// CUDA's vector types by prefix; the number of lanes follows, and for some an alignment.
 struct VectorRow {
     std::string_view prefix;
@@ -86,14 +72,16 @@ Vector vector_named(std::string_view name) {
     if (name == "__half2") return {"__half", 2};
     if (name == "__nv_bfloat162") return {"__nv_bfloat16", 2};
     if (name == "dim3") return {"unsigned int", 3};
-    for (const ByteVectorRow& row : byte_vectors) {
-        if (row.name == name) return {row.lane, row.lanes};
+    // Two or four one-byte numbers. (fp4x2 and fp6x4 pack their bits: they are bytes without a dtype.)
+    for (const std::string_view lane : {"__nv_fp8_e4m3", "__nv_fp8_e5m2", "__nv_fp8_e8m0"}) {
+        for (const int lanes : {2, 4}) {
+            if (name == fmt::format("__nv_fp8x{}{}", lanes, lane.substr(8))) return {lane, lanes};
+        }
     }
     if (name.ends_with("_16a") || name.ends_with("_32a")) name.remove_suffix(4);
     if (name.empty() || name.back() < '1' || name.back() > '4') return {};
     const std::string_view prefix = name.substr(0, name.size() - 1);
-    const auto row =
-        std::ranges::find_if(vectors, [&](const VectorRow& each) { return each.prefix == prefix; });
+    const auto row = std::ranges::find(vectors, prefix, &VectorRow::prefix);
     return row == vectors.end() ? Vector{} : Vector{row->lane, name.back() - '0'};
 }
 
@@ -157,10 +145,13 @@ bool name_element(const DemangledType& type, TypeFacts facts, ParameterType& out
     return true;
 }
 
+std::string spell_unqualified(DemangledType type) {
+    type.constant = type.is_volatile = false;
+    return spell(type);
+}
+
 void describe_elements(const DemangledType& element, TypeFacts facts, ParameterType& out) {
-    DemangledType bare = element;
-    bare.constant = bare.is_volatile = false;
-    out.element = spell(bare);
+    out.element = spell_unqualified(element);
     out.constant = element.constant;
     out.alignment = facts.alignment;
     if (name_element(element, facts, out)) return;
@@ -243,9 +234,7 @@ void describe_rows(const DemangledType& type, std::size_t star, TypeFacts row, P
         out.dtype = {DTypeKind::opaque, row.bytes};
         out.lanes = 0;
     }
-    DemangledType bare = element;
-    bare.constant = bare.is_volatile = false;
-    out.element = spell(bare) + type.name.substr(star + 5);
+    out.element = spell_unqualified(element) + type.name.substr(star + 5);
     out.constant = element.constant;
     out.alignment = row.alignment;
 }

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -145,8 +145,7 @@ class Deducer {
 
     /// Puts the types of a pack into the order of the arguments.
     void close_packs() {
-        std::ranges::sort(pack_claims_,
-                          [](const Claim& a, const Claim& b) { return a.argument < b.argument; });
+        std::ranges::sort(pack_claims_, {}, &Claim::argument);
         for (std::size_t i = 0; i < deduction_.entries.size(); ++i) {
             if (!kernel_.template_parameters[i].is_pack || fixed_[i]) continue;
             Deduction::Entry& entry = deduction_.entries[i];
@@ -303,8 +302,7 @@ void check_kind(const KernelDeclaration& kernel, std::size_t index, const std::s
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept {
     // A pack takes the arguments that the other parameters leave.
     const std::size_t fixed =
-        patterns.size() - static_cast<std::size_t>(std::ranges::count_if(
-                              patterns, [](const TypePattern& pattern) { return pattern.is_pack; }));
+        patterns.size() - static_cast<std::size_t>(std::ranges::count(patterns, true, &TypePattern::is_pack));
     const std::size_t in_pack = arguments > fixed ? arguments - fixed : 0;
     std::size_t at = 0;
     for (std::size_t i = 0; i < patterns.size(); ++i) {
@@ -332,9 +330,7 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
         if (!parameters[at].is_pack) ++at;
     }
     for (const auto& [name, text] : given.named) {
-        // Captures `name` by an initializer, because clang before 16 cannot capture a structured binding.
-        const auto found = std::ranges::find_if(
-            parameters, [&, &name = name](const TemplateParameter& each) { return each.name == name; });
+        const auto found = std::ranges::find(parameters, name, &TemplateParameter::name);
         if (found == parameters.end()) {
             reject(ErrorKind::type, "kernel '{}' has no template parameter '{}'; it has: {}.", kernel.name,
                    name, parameter_list(kernel));

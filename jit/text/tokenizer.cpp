@@ -267,8 +267,7 @@ class Finder {
     }
 
     static TemplateParameter abbreviated(const KernelDeclaration& kernel) {
-        const auto before = std::ranges::count_if(kernel.template_parameters,
-                                                  [](const TemplateParameter& each) { return each.is_auto; });
+        const auto before = std::ranges::count(kernel.template_parameters, true, &TemplateParameter::is_auto);
         TemplateParameter parameter;
         parameter.name = "auto:" + std::to_string(before + 1);
         parameter.is_auto = true;

@@ -13,11 +13,9 @@ namespace bascule {
 
 /// The properties of a variable that an array needs. A value type.
 struct Variable {
-    std::string name;  ///< the name that was asked for: "ns::table", "scale<float>"
-    std::string
-        lowered_name;  ///< its name in images that are compiled in the same way; empty if it is `__managed__`
-    DType
-        dtype;  ///< of an element: a struct or union is opaque bytes, an enumeration or a pointer an integer
+    std::string name;          ///< the name that was asked for: "ns::table", "scale<float>"
+    std::string lowered_name;  ///< in images that are compiled in the same way; empty if it is `__managed__`
+    DType dtype;            ///< of an element: a struct is opaque bytes, an enumeration or pointer an integer
     Dimensions shape;       ///< the declared extents; a vector type (float4) adds an axis
     bool constant = false;  ///< declared const: kernels may never read what the host writes
 

@@ -1,7 +1,6 @@
 // Device attributes are queried once and cached. Contexts are retained at first use.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -217,5 +216,27 @@ void ContextGuard::restore() noexcept {
     const Driver& driver = *Driver::existing();
     driver.report(driver.api().cuCtxSetCurrent(previous_), "restoring the context");
 }
+
+namespace {
+
+std::atomic<std::uint64_t> resets_begun{0};
+std::atomic<std::uint64_t> resets_ended{0};
+
+}  // namespace
+
+ResetWatch::ResetWatch() noexcept : ended_(resets_ended.load(std::memory_order_acquire)) {}
+
+void ResetWatch::check(const char* doing) const {
+    if (resets_begun.load(std::memory_order_acquire) == ended_) return;
+    Driver::get().fail_as(
+        CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        fmt::format(
+            "{}: the device was reset during this call, which drops what is pending. Make the arrays again.",
+            doing),
+        doing);
+}
+
+ResetWatch::Reset::Reset() noexcept { resets_begun.fetch_add(1, std::memory_order_acq_rel); }
+ResetWatch::Reset::~Reset() { resets_ended.fetch_add(1, std::memory_order_acq_rel); }
 
 }  // namespace bascule

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -102,6 +103,26 @@ class ContextGuard {
 
     CUctx_st* previous_ = nullptr;
     bool changed_ = false;
+};
+
+/// Create one before a call's first operation and `check` it after the last one is done. In between, another thread or
+/// a signal handler may have reset the device, which drops pending work without a driver error.
+class ResetWatch {
+  public:
+    ResetWatch() noexcept;
+    /// `doing`: "copying to the host". Throws: CudaError if a reset has begun since construction, or was in progress then.
+    void check(const char* doing) const;
+
+    /// Lives as long as a reset takes.
+    class Reset {
+      public:
+        Reset() noexcept;
+        ~Reset();
+        Reset(Reset&&) = delete;
+    };
+
+  private:
+    std::uint64_t ended_;
 };
 
 }  // namespace bascule

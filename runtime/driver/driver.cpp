@@ -1,5 +1,4 @@
 // Chooses and initializes the driver, loads its functions and turns its error codes into exceptions.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

@@ -168,8 +168,7 @@ class RelaxedCapture {
         return objects_of_this_thread;
     }
 
-    CUstreamCaptureMode other_mode_ =
-        CU_STREAM_CAPTURE_MODE_RELAXED;  // the mode to exchange next: relaxed, then the thread's former mode
+    CUstreamCaptureMode other_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // afterwards the thread's own mode
 };
 
 /// Functions that are called in the relaxed mode. A capture forbids them; or no run of tests/gpu/captures.py has shown
@@ -279,8 +278,7 @@ struct FailureDetails {
 /// Describes a failure. `report` is the emulated device's report; empty on a GPU.
 using FailureDescriber = FailureDetails (*)(const Driver&, CUresult code, std::string report);
 
-/// The stream's name in messages: "the legacy default stream", "the per-thread default stream", "stream
-/// 0x55d0c8".
+/// The stream's name in messages: "the legacy default stream", "the per-thread default stream", "stream 0x55d0c8".
 std::string name_of_stream(std::uint64_t handle);
 /// The stream's name after an error, when the stream may have been destroyed.
 std::string doubtful_name_of_stream(std::uint64_t handle);
@@ -319,8 +317,7 @@ class Driver {
             fail(result, doing);
     }
 
-    /// The same for a call on a stream, which the message names: "launching kernel 'scale' on stream
-    /// 0x55d0c8".
+    /// The same for a call on a stream, which the message names: "launching kernel 'scale' on stream 0x55d0c8".
     void check(DriverResult result, CUstream stream, std::string_view doing) const {
         if (result != CUDA_SUCCESS) [[unlikely]]
             fail(result, stream, doing);

@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
 #include <functional>
-#include <utility>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -9,7 +10,6 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/driver/host_memory.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
 
 namespace bascule {
@@ -209,7 +209,7 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
         if (array.pointer == given) detail::proven_memory.insert_of_host(given, asked_at);
         return;
     }
-    if (told != not_told && told != memory.ordinal) fail_told(array, told, memory.ordinal);
+    if (told != no_device_named && told != memory.ordinal) fail_told(array, told, memory.ordinal);
     if (!is_primary(memory)) fail_context(array, memory.ordinal);
     if (memory.ordinal != home.device.ordinal()) {
         if (home.decided && home.peer) {
@@ -226,6 +226,20 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
 
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept {
     detail::proven_memory.forget(address, bytes);
+}
+
+bool is_readable(std::uint64_t address) noexcept {
+    // rt_sigprocmask copies the 8 bytes of a signal set before it checks `how`, which is invalid on purpose. This
+    // changes nothing, needs no file descriptor, and no sandbox forbids it.
+    constexpr long no_such_how = -1;
+    constexpr std::size_t signal_set_bytes = 8;
+    if (address < signal_set_bytes) return false;  // null would mean that there is no signal set
+    const int error = errno;
+    const long result =
+        syscall(SYS_rt_sigprocmask, no_such_how, address & ~std::uint64_t{7}, nullptr, signal_set_bytes);
+    const bool readable = result == 0 || errno != EFAULT;
+    errno = error;
+    return readable;
 }
 
 }  // namespace bascule

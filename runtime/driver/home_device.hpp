@@ -29,7 +29,7 @@ inline constexpr const char* primary_context_advice =
     "pycuda.autoprimaryctx` in place of `pycuda.autoinit`.";
 
 /// Used as a device ordinal if the producer names no device.
-inline constexpr int not_told = std::numeric_limits<int>::min();
+inline constexpr int no_device_named = std::numeric_limits<int>::min();
 
 /// The device of a launch, as far as the arguments read so far determine it.
 struct Home {
@@ -41,7 +41,7 @@ struct Home {
 
 /// Like `resolve(array, home.device)`, but in place. While the device is undecided, memory of another device decides
 /// it. `told` is as in `is_known_at_home`. Sets `array.stream.device` if the array's stream is on another device.
-void resolve_at_home(ArrayView& array, Home& home, int told = not_told);
+void resolve_at_home(ArrayView& array, Home& home, int told = no_device_named);
 
 /// Advice for messages about an array on another device than `home`.
 std::string advice_for_elsewhere(Device home);
@@ -105,12 +105,12 @@ inline std::atomic<bool> several_devices{true};  // more than one device; set by
 inline bool several_devices() noexcept { return detail::several_devices.load(std::memory_order_relaxed); }
 
 /// True if a non-empty array is known to be on `home.device`, which is then decided, or in host memory that its kernels
-/// reach. Makes no query. `told` is the device that the producer names, or `not_told`.
-inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_told) noexcept {
+/// reach. Makes no query. `told` is the device that the producer names, or `no_device_named`.
+inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = no_device_named) noexcept {
     const int ordinal = home.device.ordinal();
     if (detail::asks_always.load(std::memory_order_relaxed)) return false;
     const bool one_device = !several_devices();
-    if (told == not_told ? !one_device : told != ordinal) return false;
+    if (told == no_device_named ? !one_device : told != ordinal) return false;
     if (!detail::proven_memory.contains(pointer, ordinal)) {
         return one_device && detail::proven_memory.contains_of_host(pointer);
     }
@@ -127,5 +127,9 @@ void check_memory(bool on) noexcept;
 
 /// Removes these addresses from the cache. Called when memory is freed.
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept;
+
+/// True if the process may read the byte at `address`. Asks the operating system, so a wrong address causes no fault.
+/// Another thread may unmap it right afterwards.
+bool is_readable(std::uint64_t address) noexcept;
 
 }  // namespace bascule

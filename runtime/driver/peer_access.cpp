@@ -2,7 +2,6 @@
 // it too, so Bascule cannot know when it is no longer needed.
 #include <array>
 #include <atomic>
-#include <cstdint>
 
 #include <fmt/format.h>
 

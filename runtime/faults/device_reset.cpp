@@ -7,7 +7,6 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>

@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <utility>
 

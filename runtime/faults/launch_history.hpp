@@ -20,10 +20,9 @@ struct EmulatedFault;
 
 /// The names of a kernel. Never freed, because a fault may be reported after the kernel is unloaded.
 struct KernelNames {
-    std::string name;     ///< with its template arguments: "ns::scale<float>"
-    std::string lowered;  ///< the name in the image
-    bool unknown_stack =
-        false;  ///< the assembler could not determine the stack size, for example because of recursion
+    std::string name;            ///< with its template arguments: "ns::scale<float>"
+    std::string lowered;         ///< the name in the image
+    bool unknown_stack = false;  ///< the assembler could not determine the size, as with recursion
 
     /// Equal names share one object. Thread-safe.
     static const KernelNames* remember(const std::string& name, const std::string& lowered,

@@ -6,9 +6,7 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/link/code.hpp>
 #include <bascule/jit/questions/variable_probe.hpp>
 #include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/runtime/kernels/global.hpp>

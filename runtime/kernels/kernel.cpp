@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <optional>
+#include <bit>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -119,17 +119,9 @@ void fit_by_size(const ArgumentPack& args) {
     }
 }
 
-std::uint32_t power_of_two_up_to(std::uint64_t limit) noexcept {
-    std::uint32_t power = 1;
-    while (std::uint64_t{power} * 2 <= limit) power *= 2;
-    return power;
-}
-
-/// The smallest power of two that is at least `extent`, but at most `most`.
+/// The smallest power of two that is at least `extent`, but at most `most`, which is a power of two.
 std::uint32_t side(std::uint64_t extent, std::uint32_t most) noexcept {
-    std::uint32_t power = 1;
-    while (power < extent && std::uint64_t{power} * 2 <= most) power *= 2;
-    return power;
+    return std::bit_ceil(static_cast<std::uint32_t>(std::min<std::uint64_t>(extent, most)));
 }
 
 /// Chooses the block's shape. With one axis, all threads are along it. With several, the block is a tile of at most 256
@@ -141,7 +133,7 @@ Dim3 block_for(std::span<const std::uint64_t> work, std::uint32_t threads) noexc
         const std::uint64_t warps = (work[0] + warp - 1) / warp;
         return {static_cast<std::uint32_t>(std::min<std::uint64_t>(threads, warps * warp)), 1, 1};
     }
-    std::uint32_t left = power_of_two_up_to(std::min(threads, tile));
+    std::uint32_t left = std::bit_floor(std::min(threads, tile));
     Dim3 block;
     block.x = side(work[0], std::min(left, warp));
     left /= block.x;
@@ -257,7 +249,7 @@ bool Kernel::has_text(Device device) const {
     return function.text.load(std::memory_order_relaxed) == Text::known;
 }
 
-void Kernel::fit_structures(ArgumentPack& args, Device device) const {
+void Kernel::convert_structures(ArgumentPack& args, Device device) const {
     if (!args.has_claims()) return;
     if (!has_text(device)) return fit_by_size(args);
     LazyProbe probe(*this, device);
@@ -273,7 +265,7 @@ void Kernel::launch(StreamRef stream, const LaunchConfig& config, ArgumentPack& 
     OwnersKept kept(stream, owners);
     if (existing(stream.device()) == nullptr) require_loadable(stream, name());
     const LaunchTarget target(loaded(stream.device()), stream.device(), config);
-    fit_structures(args, stream.device());
+    convert_structures(args, stream.device());
     bascule::launch(target, stream, args, kept.transfer(), site);
 }
 

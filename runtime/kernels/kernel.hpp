@@ -109,7 +109,7 @@ class Kernel {
     ProbedProgram probed(Device device) const;
     /// Compares structured arguments, field by field, with the structs that the kernel declares, and converts tuples to
     /// structs. Asks the compiler once for each struct. Launching does this too. Throws: ArgumentError with the difference.
-    void fit_structures(ArgumentPack& args, Device device) const;
+    void convert_structures(ArgumentPack& args, Device device) const;
 
     /// Checks the geometry, waits for the producers, launches, makes the producers wait, and keeps the owners. `owners`
     /// are taken even if this throws. Throws: ArgumentError before the first operation; CudaError. `site` is for

@@ -6,7 +6,6 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>

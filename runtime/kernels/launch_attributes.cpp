@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 #include <bascule/runtime/streams/stream.hpp>
@@ -70,7 +69,7 @@ void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, De
 unsigned int to_native(const LaunchConfig& config, LaunchAttributes& attributes) noexcept {
     unsigned int count = 0;
     const auto add = [&](CUlaunchAttributeID id) -> CUlaunchAttributeValue& {
-        CUlaunchAttribute& attribute = attributes[count++];
+        CUlaunchAttribute& attribute = attributes.at(count++);
         attribute = {};
         attribute.id = id;
         return attribute.value;

@@ -9,8 +9,8 @@
 
 namespace bascule {
 
-/// Storage for all attributes that a LaunchConfig may have, and some more; filled by `to_native`.
-using LaunchAttributes = std::array<CUlaunchAttribute, 8>;
+/// Storage for all attributes that a LaunchConfig may have; filled by `to_native`.
+using LaunchAttributes = std::array<CUlaunchAttribute, 5>;
 
 /// Checks that the device supports the attributes. The context must be current. Throws: ArgumentError that says how
 /// many blocks of a cooperative launch fit, or what the device lacks; CudaError.

@@ -7,7 +7,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/link/code.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
@@ -176,8 +176,7 @@ std::shared_ptr<const Library> Library::load(std::shared_ptr<const Image> image,
 /// afterwards, otherwise the same as `first`.
 void Library::fail_to_load(DriverResult first, DriverResult last, Device device) const {
     const Driver& driver = Driver::get();
-    const std::string log =
-        driver.emulated() ? "" : log_->text.data();  // the emulated device's log is in its report
+    const std::string log = driver.emulated() ? "" : log_->text.data();  // an emulated device reports it
     std::string advice;
     for (const CUresult code : {last.code, first.code}) {
         if (advice.empty()) advice = advice_for_refusal(code, image_->nvrtc_version, driver.version());

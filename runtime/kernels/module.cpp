@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,16 +9,13 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/files/paths.hpp>
-#include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/overloads/function_choice.hpp>
 #include <bascule/jit/program/source.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
-#include <bascule/jit/signatures/mangled_signature.hpp>
 #include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/variables/variable.hpp>
-#include <bascule/runtime/driver/driver_limit.hpp>
+#include <bascule/runtime/driver/installation.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
-#include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/module_state.hpp>
 
@@ -49,9 +45,8 @@ Instance as_written(const NamedInstance& named) {
     return {std::move(name), std::move(expression)};
 }
 
-/// Removes a byte order mark, which some editors write.
 Source without_mark(Source source) {
-    if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
+    source.text = without_byte_order_mark(source.text);
     return source;
 }
 

@@ -95,8 +95,7 @@ struct KernelFunction {
     /// The compiler's reports about struct parameters of one image.
     struct Structs {
         std::shared_ptr<const Image> image;
-        std::vector<std::pair<int, StructLayout>>
-            compared;  ///< layouts that were compared with the declaration of parameter `first`
+        std::vector<std::pair<int, StructLayout>> compared;  ///< with the declaration of parameter `first`
         std::map<int, std::shared_ptr<const std::vector<StructMember>>> members;
     };
     enum class Text : std::uint8_t { not_asked, known, unknown };
@@ -168,8 +167,7 @@ struct ModuleState {
     ModuleVariables variables;
     std::vector<KernelDeclaration> declarations;
     std::deque<KernelFamily> families;  // one for each name; elements never move
-    Unit* main =
-        nullptr;  // the functions that are not templates, and the instances that name_expressions name
+    Unit* main = nullptr;  // the functions that are not templates, and the instances of name_expressions
 
     /// The templates of included headers, by name. Read when a name is looked up that the text does not contain.
     std::deque<KernelFamily>& header_families();

@@ -47,8 +47,7 @@ class ModuleVariables {
 
     std::mutex mutex_;
     std::map<int, std::vector<LoadedImage>> loaded_;  ///< by device, in the order of loading
-    std::set<std::string>
-        exposed_;  ///< variables that hold a function's address and that the host may change
+    std::set<std::string> exposed_;  ///< variables that hold a function's address; the host may change them
 };
 
 }  // namespace bascule

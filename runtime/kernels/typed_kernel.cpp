@@ -1,10 +1,8 @@
 // Checks the host's signature against the kernel's own.
 #include <fmt/format.h>
 
-#include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/image.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 
 namespace bascule::detail {

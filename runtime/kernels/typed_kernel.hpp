@@ -97,15 +97,14 @@ void set_host_value(ArgumentPack& pack, int index, const T& value) {
 template <class Parameter>
 class Passed {
   public:
+    // NOLINTBEGIN(google-explicit-constructor)
     template <class Value>
-    requires std::convertible_to<const Value&, Parameter> Passed(
-        const Value& value)  // NOLINT(google-explicit-constructor)
-        : given_(hold(value)) {}
+    requires std::convertible_to<const Value&, Parameter> Passed(const Value& value) : given_(hold(value)) {}
     template <class T>
     requires std::same_as<Parameter, ArrayView> || std::same_as<Parameter, T*> ||
         std::same_as<Parameter, const T*>
-        Passed(const DeviceArray<T>& array)  // NOLINT(google-explicit-constructor)
-        : given_(std::in_place_index<1>, &array.view()) {}
+        Passed(const DeviceArray<T>& array) : given_(std::in_place_index<1>, &array.view()) {}
+    // NOLINTEND(google-explicit-constructor)
 
     void set(ArgumentPack& pack, int index) const {
         if (const auto* scalar = std::get_if<2>(&given_)) {

@@ -5,7 +5,6 @@
 // because its parent's kernels still run.
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -366,5 +365,13 @@ void wait_and_release_kept(Device device) {
 }
 
 std::size_t owners_held() noexcept { return owners_in_queues() + owners_in_foreign_graphs(); }
+
+void launch_host_function(StreamRef stream, void (*function)(void*), void* data, const Owners& owners) {
+    const OwnersKept kept(stream, owners);
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream.device().context());
+    driver.check(driver.api().cuLaunchHostFunc(stream.native(), function, data), stream.native(),
+                 "enqueuing a function of the host");
+}
 
 }  // namespace bascule

@@ -20,13 +20,12 @@ enum class StreamFacts : std::uint8_t {
 
 /// Takes the owners of an operation that was just enqueued on `stream`. Records a marker event after 64 operations or
 /// 64 MiB of owned memory. On a stream that other code owns and may destroy, records one after each operation. The
-/// calling thread releases the owners of operations that finished before the oldest markers. Before the driver's queue of
-/// the stream is full, waits for the oldest marker.
-/// Owners of a captured operation, and the code that it uses, belong to the graph: Bascule's, or a foreign one
-/// (<bascule/runtime/lifetime/captured_owners.hpp>).
-/// Never throws: if the driver refuses, waits for the stream and releases the owners. `memory` belongs to the calling
-/// thread. An operation without owners that uses code is also counted, for keep_until_all_done. Returns false if a signal
-/// ended a wait; the owners are kept nevertheless.
+/// calling thread releases the owners of operations that finished before the oldest markers. Before the driver's queue
+/// of the stream is full, waits for the oldest marker. Owners of a captured operation, and the code that it uses,
+/// belong to the graph: Bascule's, or a foreign one (<bascule/runtime/lifetime/captured_owners.hpp>). Never throws: if
+/// the driver refuses, waits for the stream and releases the owners. `memory` belongs to the calling thread. An
+/// operation without owners that uses code is also counted, for keep_until_all_done. Returns false if a signal ended a
+/// wait; the owners are kept nevertheless.
 bool keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
                      const CodeRef* code = nullptr, StreamFacts facts = StreamFacts::none) noexcept;
 
@@ -75,5 +74,10 @@ void release_finished(Device device, KeptMark mark) noexcept;
 void wait_and_release_kept(Device device);
 /// The number of owners held. For tests.
 std::size_t owners_held() noexcept;
+
+/// Enqueues `function(data)`. The driver calls it in a thread of its own when the stream's earlier work is done, and later
+/// work waits for it. The function must not call CUDA. In a capture it becomes a node of the graph and runs at each launch.
+/// `owners` are taken even if this throws. The function is not called after a device error. Throws: CudaError.
+void launch_host_function(StreamRef stream, void (*function)(void*), void* data, const Owners& owners = {});
 
 }  // namespace bascule

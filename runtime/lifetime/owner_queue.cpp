@@ -1,11 +1,9 @@
 // No lock is held while an owner is released: a release may take the GIL, run any code, and launch again.
-#include <algorithm>
 #include <array>
-#include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
@@ -19,11 +17,7 @@ struct QueueRegistry {
     std::vector<OwnerQueue*> queues;
 };
 
-QueueRegistry& queue_registry() {
-    static auto* made =
-        new QueueRegistry;  // outlives all static objects, because destructors at exit release owners
-    return *made;
-}
+QueueRegistry& queue_registry() { return never_destroyed<QueueRegistry>(); }  // destructors at exit use it
 
 /// Finds a stream's queue, or makes it if `make` is true.
 LockedQueue find(const QueueKey& key, bool make) {
@@ -133,8 +127,7 @@ void OwnerQueue::drop(const Marker& marker) noexcept {
 }
 
 void OwnerQueue::release_until(KeptMark mark) noexcept {
-    std::array<void*, 256>
-        objects;  // avoids an allocation; large enough for most intervals between two markers
+    std::array<void*, 256> objects;  // avoids an allocation; enough for most intervals between two markers
     for (;;) {
         std::size_t taken = 0;
         decltype(Owner::release) release = nullptr;

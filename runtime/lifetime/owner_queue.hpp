@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 
-#include <bascule/runtime/lifetime/short_mutex.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
@@ -17,6 +16,30 @@
 struct CUevent_st;
 
 namespace bascule {
+
+/// Guards a few statements that do not wait. Without contention, locking and unlocking take one atomic exchange each.
+/// It must not be destroyed while a thread is still inside `unlock`. Use it with std::lock_guard and std::unique_lock.
+class ShortMutex {
+  public:
+    void lock() noexcept {
+        if (state_.exchange(locked, std::memory_order_acquire) != open) [[unlikely]]
+            wait();
+    }
+    void unlock() noexcept {
+        if (state_.exchange(open, std::memory_order_release) == awaited) [[unlikely]]
+            state_.notify_one();
+    }
+
+  private:
+    static constexpr int open = 0, locked = 1, awaited = 2;  // awaited: locked, and a thread may be waiting
+
+    [[gnu::cold, gnu::noinline]] void wait() noexcept {
+        while (state_.exchange(awaited, std::memory_order_acquire) != open)
+            state_.wait(awaited, std::memory_order_relaxed);
+    }
+
+    std::atomic<int> state_{open};
+};
 
 /// A queue in one growing block of memory. Allocates only when it grows.
 template <typename T>
@@ -102,16 +125,14 @@ struct OwnerQueue {
     /// Every operation then has a marker, and only markers tell what is done.
     bool may_end = false;
     bool asks = true;  // before keeping, ask the driver whether other code captures the stream
-    std::atomic<bool> several_places{
-        false};  // unmarked operations may take more than one; set without the lock
+    std::atomic<bool> several_places{false};  // an unmarked operation may take several; set without the lock
     Ring<KeptOwners> kept;
     Ring<void*> owners;
     Ring<Marker> markers;
-    std::size_t markers_in_hand = 0;  // removed from the ring while being recorded or queried
-    std::uint64_t operations = 0;     // number of operations whose owners are kept
-    std::uint64_t places_marked =
-        0;                       // of the driver's queue, for pending markers and the operations before them
-    std::uint64_t unmarked = 0;  // operations since the newest marker
+    std::size_t markers_in_hand = 0;   // removed from the ring while being recorded or queried
+    std::uint64_t operations = 0;      // number of operations whose owners are kept
+    std::uint64_t places_marked = 0;   // of the driver's queue: pending markers and the operations before
+    std::uint64_t unmarked = 0;        // operations since the newest marker
     std::uint64_t unmarked_bytes = 0;  // memory that the owners of `unmarked` operations hold
     std::uint64_t quick = 0;           // operations that keep_in_last_queue may add without another check
 

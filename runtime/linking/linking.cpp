@@ -10,8 +10,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/link/code_outline.hpp>
-#include <bascule/jit/link/linked_image.hpp>
+#include <bascule/jit/link/linker.hpp>
 #include <bascule/jit/link/nvjitlink.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/kernels/code_choice.hpp>
@@ -78,7 +77,7 @@ constexpr const char* relocatable = "-rdc=true";
 LinkedText text_of(Source source, CompileOptions options, std::vector<Instance> instances) {
     if (std::ranges::find(options.extra, relocatable) == options.extra.end())
         options.extra.emplace_back(relocatable);
-    if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
+    source.text = without_byte_order_mark(source.text);
     return {std::move(source), std::move(options), std::move(instances)};
 }
 
@@ -207,8 +206,7 @@ Code code_from_bytes(std::string bytes, std::string name) {
 Code read_code(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::error_code error;
-    if (!file || std::filesystem::is_directory(path, error))
-        read_source(path);  // throws with the system's error message
+    if (!file || std::filesystem::is_directory(path, error)) read_source(path);  // throws the system's error
     std::string bytes{std::istreambuf_iterator<char>(file), {}};
     return code_from_bytes(std::move(bytes), path);
 }

@@ -71,9 +71,8 @@ class DeviceArray {
     const ArrayView& view() const noexcept { return storage_.view; }
 
     /// Copies the elements to the host, in the order of the stream, and waits. Throws: CudaError.
-    std::vector<T> copy_to_host() const
-        requires(!std::is_same_v<T, bool>)  // std::vector<bool> does not store elements of type bool
-    {
+    /// Not for bool, because std::vector<bool> does not store elements of that type.
+    std::vector<T> copy_to_host() const requires(!std::is_same_v<T, bool>) {
         std::vector<T> values(size());
         storage_.copy_to_host(values.data(), values.size());
         return values;

@@ -1,15 +1,13 @@
 // Memory by kind, and copies that are ordered like launches.
 #include <utility>
 
+#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/driver/program_lock.hpp>
-#include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/memory/staging.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>
 

@@ -43,9 +43,8 @@ class PoolMemory final : public OwnedMemory {
     std::atomic<bool> allocation_is_done_{!in_order_};  // all streams may use the memory
 };
 
-/// Returns the result of `allocate`. If memory has run out, calls it again after trimming the pool, and once
-/// more after waiting for streams and releasing what was kept for their work. The device's context must be
-/// current.
+/// Returns the result of `allocate`. If memory has run out, calls it again after trimming the pool, and once more after
+/// waiting for streams and releasing what was kept for their work. The device's context must be current.
 DriverResult try_to_allocate(Device device, const std::function<DriverResult()>& allocate);
 
 /// Synchronizes the device, then returns the pool's cached memory beyond `keep` bytes to the driver. Does

@@ -37,8 +37,7 @@ inline bool same_device(const Producer& producer, StreamRef stream) noexcept {
     return producer.stream.device < 0 || producer.stream.device == stream.device().ordinal();
 }
 
-/// True if an operation on `stream` must wait for this producer, and the producer for it: if it is another
-/// stream.
+/// True if an operation on `stream` must wait for this producer, and the producer for it: if it is another stream.
 inline bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
     return !same_device(producer, stream) || StreamRef(producer.stream.handle, stream.device()) != stream;
 }

@@ -10,7 +10,6 @@
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 
@@ -294,27 +293,20 @@ void require_no_capture_by_others(Device device) {
 void require_no_capture(StreamRef stream, const char* what) {
     const ContextGuard context(stream.context());
     const CaptureState state = capture_of(stream);
-    if (state.status == Status::implicit) {
-        Driver::get().fail_as(
-            implicit, fmt::format("{} waits for {}, which {}.", what, name_of(stream), implicit_reason()),
-            "waiting for a stream");
-    }
+    const auto refuse = [&](CUresult code, const std::string& why) {
+        Driver::get().fail_as(code, fmt::format("{} waits for {}, {}", what, name_of(stream), why),
+                              "waiting for a stream");
+    };
+    if (state.status == Status::implicit) refuse(implicit, fmt::format("which {}.", implicit_reason()));
     if (state.status != Status::none) {
-        Driver::get().fail_as(
-            unsupported,
-            fmt::format("{} waits for {}, which is being captured into a graph: nothing of it runs "
-                        "before the graph is launched. Wait after the launch. The capture goes on.",
-                        what, name_of(stream)),
-            "waiting for a stream");
+        refuse(unsupported,
+               "which is being captured into a graph: nothing of it runs before the graph is launched. Wait "
+               "after the launch. The capture goes on.");
     }
     if (NotedCapture::in_this_thread()) {
-        Driver::get().fail_as(
-            unsupported,
-            fmt::format("{} waits for {}, and this thread is capturing a graph, which does not "
-                        "record this wait: the graph's launches would not wait. Wait before or "
-                        "after `with graph:`. The capture goes on.",
-                        what, name_of(stream)),
-            "waiting for a stream");
+        refuse(unsupported,
+               "and this thread is capturing a graph, which does not record this wait: the graph's launches "
+               "would not wait. Wait before or after `with graph:`. The capture goes on.");
     }
 }
 

@@ -2,10 +2,10 @@
 // the history, and races are raised. Also the waits of streams for events, and the recording of events.
 #include <fmt/format.h>
 
+#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/driver/race_check.hpp>
-#include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/observer.hpp>

@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/format.h>
 
-#include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
-#include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/textures/cuda_array.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>

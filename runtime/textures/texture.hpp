@@ -29,8 +29,8 @@ enum class ReadMode : std::uint8_t {
 };
 
 struct TextureOptions {
-    std::array<AddressMode, 3> address{AddressMode::clamp, AddressMode::clamp,
-                                       AddressMode::clamp};  ///< x, y, z
+    /// For x, y and z.
+    std::array<AddressMode, 3> address{AddressMode::clamp, AddressMode::clamp, AddressMode::clamp};
     FilterMode filter = FilterMode::point;
     ReadMode read = ReadMode::element;
     bool normalized = false;  ///< coordinates range from 0 to 1 instead of to the extents

@@ -1,7 +1,6 @@
 // Driver errors are ignored here: the program's own calls report a lost context, and a trace without a kernel's times
 // is better than a failed launch.
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include <bascule/interface/errors/error.hpp>

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <pthread.h>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/streams/watches.hpp>
@@ -36,11 +36,7 @@ RowKey key_of(StreamRef stream) {
 }
 
 std::mutex recording_mutex;  // guards `current`
-std::shared_ptr<trace::Recording>& current() {
-    static auto* recording =
-        new std::shared_ptr<trace::Recording>;  // never destroyed, because threads may outlive main
-    return *recording;
-}
+std::shared_ptr<trace::Recording>& current() { return never_destroyed<std::shared_ptr<trace::Recording>>(); }
 
 /// Turns recording off in a forked child. The trace belongs to the parent, and threads of the parent may have held its locks.
 void stop_in_child() noexcept {

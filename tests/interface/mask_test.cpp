@@ -122,10 +122,10 @@ TEST_CASE("of two overloads a masked array takes the one with masked_view, anoth
     CHECK_FALSE(without == with);
     const Parameter view = view_parameter("const float", "<f4", 1);
     const Parameter mask = masked_parameter(1);
-    CHECK(fit(with, mask) > fit(with, view));
-    CHECK(fit(without, view) > fit(without, mask));
-    CHECK(fit(without, mask) > Fit::none);
-    CHECK(fit(with, view) > Fit::none);  // so that the error can name masked_view
+    CHECK(rank_of(with, mask) > rank_of(with, view));
+    CHECK(rank_of(without, view) > rank_of(without, mask));
+    CHECK(rank_of(without, mask) > ConversionRank::none);
+    CHECK(rank_of(with, view) > ConversionRank::none);  // so that the error can name masked_view
 }
 
 }  // namespace

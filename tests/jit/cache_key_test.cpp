@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/compile/library_identity.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/lookup/cache_key.hpp>
 
 #include "support.hpp"

@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <bascule/jit/link/code_outline.hpp>
-#include <bascule/jit/link/linked_image.hpp>
+#include <bascule/jit/link/code.hpp>
+#include <bascule/jit/link/linker.hpp>
 #include <bascule/jit/link/nvjitlink.hpp>
 
 #include "support.hpp"

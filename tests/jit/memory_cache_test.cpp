@@ -33,7 +33,7 @@ TEST_CASE("eight header states of one program are kept, and the oldest gives way
     const auto entry = [&](int number) {
         auto headers = std::make_shared<HeaderManifest>();
         headers->user.places.push_back({directory.path() + "/" + std::to_string(number), PlaceKind::file});
-        return MemoryCache::Entry{image_with(std::to_string(number)), headers};
+        return CacheEntry{image_with(std::to_string(number)), headers};
     };
     for (int number = 0; number < 9; ++number) cache.keep(key("a"), entry(number));
     CHECK(cache.find(key("a"), {""}).image == nullptr);

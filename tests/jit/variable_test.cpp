@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/link/code.hpp>
 #include <bascule/jit/questions/variable_probe.hpp>
 
 #include "support.hpp"

@@ -5,7 +5,6 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/driver/host_memory.hpp>
 #include <bascule/runtime/driver/installation.hpp>
 
 #include "support.hpp"
@@ -89,8 +88,8 @@ TEST_CASE("device_memory_is_asked_about_once_for_its_block_where_its_device_is_k
     CHECK(queries(0) == 0);
     // Where nothing says the device, another library may have freed the memory and reused its address on another one.
     const std::uint64_t each_time = Device::count() > 1 ? 1 : 0;
-    CHECK(queries(not_told) == each_time);
-    CHECK(queries(not_told) == each_time);
+    CHECK(queries(no_device_named) == each_time);
+    CHECK(queries(no_device_named) == each_time);
     for (const int wrong : {1, -1}) {
         ArrayView each = view;
         Home home{.device = device};

@@ -25,7 +25,7 @@ std::string to_string(Device device);
 Device device_with(int ordinal);
 
 /// Calls resolve_at_home. Releases the GIL only if the driver must be queried.
-inline void find_home(ArrayView& array, Home& home, int told = not_told) {
+inline void find_home(ArrayView& array, Home& home, int told = no_device_named) {
     if (array.empty() || is_known_at_home(array.pointer, home, told)) return;
     without_gil([&] { resolve_at_home(array, home, told); });
 }

@@ -5,7 +5,7 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/lifetime/host_function.hpp>
+#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/current_stream.hpp"

@@ -31,7 +31,7 @@ void leave_to_interface(PyObject* object, const TypeProfile& profile) {
 
 ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home& home) {
     ArrayView view = dlpack::view_of(tensor);
-    const int told = tensor.device.type == BASCULE_DL_CUDA ? tensor.device.id : not_told;
+    const int told = tensor.device.type == BASCULE_DL_CUDA ? tensor.device.id : no_device_named;
     // Checks that the device exists, also for an empty array.
     if (tensor.device.type == BASCULE_DL_CUDA && told != home.device.ordinal()) device_with(told);
     find_home(view, home, told);

@@ -14,7 +14,7 @@
 #include <bascule/jit/compile/nvrtc_input.hpp>
 #include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/runtime/driver/driver_limit.hpp>
+#include <bascule/runtime/driver/installation.hpp>
 #include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 

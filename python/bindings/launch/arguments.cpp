@@ -420,8 +420,8 @@ void find_order(Reading& reading, PyObject* argument, const Parameter& parameter
         view.stream = producer_stream(*named, home, StreamSource::call);
     } else if (needs_stream(view)) {
         const StreamRef ready_for = consumer(reading);
-        const Device lies_on = view.stream.device < 0 ? home : Device(view.stream.device);
-        if (const py::object kept = find_stream(argument, lies_on, ready_for, view))
+        const Device memory_device = view.stream.device < 0 ? home : Device(view.stream.device);
+        if (const py::object kept = find_stream(argument, memory_device, ready_for, view))
             reading.owners.keep(kept.ptr(), 0);
         if (view.stream.source == StreamSource::dlpack)
             view.stream = producer_stream(ready_for, home, StreamSource::dlpack);

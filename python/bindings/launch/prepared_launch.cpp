@@ -83,7 +83,7 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
     }
     if (pack_->has_claims()) {  // the compiler may have to be asked
         const GilReleased released;
-        function().fit_structures(*pack_, device_);
+        function().convert_structures(*pack_, device_);
     }
     if (options != nullptr) add_named_streams(*pack_, options, device_);
     if (resolved_.target && device_ == resolved_.device) [[likely]] {

@@ -192,7 +192,7 @@ MUTANTS = [
     integer("stream_integer", 56, UNSIGNED, "&field == &stream_field"),
     unsigned_range("stream_range", 56, "stream_field"),
     Mutant("memory_known", 58, MEMORY, "«»const auto [first, end] = bytes_of(array); if (!device.", "return;"),
-    Mutant("memory_device", 60, MEMORY, "«told != not_told && told != memory.ordinal»"),
+    Mutant("memory_device", 60, MEMORY, "«told != no_device_named && told != memory.ordinal»"),
     Mutant("memory_device", 60, MEMORY, "if («!is_primary(memory)»)"),
     Mutant("memory_device", 60, MEMORY, "if («home.decided») fail_elsewhere"),
     Mutant(
