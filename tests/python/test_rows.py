@@ -45,7 +45,7 @@ FACTS = {
 # Constants, and sentences of pages, docstrings and messages that have their number.
 NUMBERS = {
     r"kept_header_states = (\d+);": [r"How many images has a key\? \| Up to (\d+), one"],
-    r"array<pybind11::object, (\d+)> objects_;": [r"remembers up to (\d+) launchers"],
+    r"array<py::object, (\d+)> objects_;": [r"remembers up to (\d+) launchers"],
     r"launches_per_transfer = (\d+);": [r"transferred every (\d+) launches"],
     r"operations_a_marker = (\d+);": [r"every (\d+) operations or"],
     r"uint64_t most_places = (\d+);": [r"take (\d+) places, the host waits"],

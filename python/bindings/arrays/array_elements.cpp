@@ -18,9 +18,6 @@
 #include "support/toolkit.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -17,9 +17,6 @@
 #include "support/gil.hpp"
 #include "types/type_profile.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -15,8 +15,6 @@
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

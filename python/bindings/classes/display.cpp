@@ -5,9 +5,6 @@
 #include "classes/callable_object.hpp"
 #include "parts.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -20,9 +20,6 @@
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -19,9 +19,6 @@
 #include "support/integers.hpp"
 #include "support/interruption.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

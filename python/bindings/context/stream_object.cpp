@@ -17,9 +17,6 @@
 #include "support/names.hpp"
 #include "support/owners.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

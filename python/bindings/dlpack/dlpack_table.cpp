@@ -24,8 +24,6 @@
 #include "support/gil.hpp"
 #include "support/names.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

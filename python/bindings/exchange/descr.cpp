@@ -10,8 +10,6 @@
 
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

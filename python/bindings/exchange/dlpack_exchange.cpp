@@ -9,8 +9,6 @@
 #include "exchange/dlpack_managed.hpp"
 #include "support/gil.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -32,7 +32,7 @@ struct CapsuleNames<dlpack::ManagedVersioned> {
 template <class Form>
 void free_managed(Form* managed) noexcept {
     if (managed->deleter == nullptr) return;
-    const pybind11::error_scope pending;
+    const py::error_scope pending;
     managed->deleter(managed);
 }
 
@@ -105,19 +105,19 @@ Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> exten
 
 /// Makes a new capsule, which deletes the tensor unless a library consumes it. Takes the tensor, also when it throws.
 template <class Form>
-pybind11::object make_capsule(Form* managed) {
+py::object make_capsule(Form* managed) {
     PyObject* capsule = PyCapsule_New(managed, CapsuleNames<Form>::fresh, &detail::destroy_capsule<Form>);
     if (capsule == nullptr) {
         free_managed(managed);
-        throw pybind11::error_already_set();
+        throw py::error_already_set();
     }
-    return pybind11::reinterpret_steal<pybind11::object>(capsule);
+    return py::reinterpret_steal<py::object>(capsule);
 }
 
 /// Makes a Python object that deletes the tensor when it is destroyed. An array that views the tensor keeps it. Takes
 /// the tensor unless it throws.
 template <class Form>
-pybind11::object make_holder(Form* managed) {
+py::object make_holder(Form* managed) {
     return owned(PyCapsule_New(managed, "bascule.dlpack_tensor", &detail::destroy_holder<Form>));
 }
 

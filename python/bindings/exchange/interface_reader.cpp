@@ -18,9 +18,6 @@
 #include "support/stack_room.hpp"
 #include "types/type_profile.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -20,9 +20,6 @@
 #include "support/without_gil.hpp"
 #include "types/type_profile.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 
 /// How arrays of a type that names no stream are ordered: _producers.py gives a pair (how, function).

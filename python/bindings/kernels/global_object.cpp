@@ -10,9 +10,6 @@
 #include "support/gil.hpp"
 #include "support/toolkit.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

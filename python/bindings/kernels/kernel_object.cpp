@@ -35,9 +35,6 @@
 #include "support/toolkit.hpp"
 #include "values/launch_config.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

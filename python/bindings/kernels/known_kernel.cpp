@@ -18,9 +18,6 @@
 #include "parts.hpp"
 #include "support/pybind.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -21,9 +21,6 @@
 #include "support/pybind.hpp"
 #include "values/launch_config.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -18,9 +18,6 @@
 #include "textures/texture_object.hpp"
 #include "values/launch_config.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -7,11 +7,9 @@
 #include "context/stream_object.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 
-LaunchPlan to_plan(LaunchConfig config, const pybind11::object& stream) {
+LaunchPlan to_plan(LaunchConfig config, const py::object& stream) {
     const Device device = current_device();
     return {config, {}, 0, to_stream(stream, device), stream};
 }

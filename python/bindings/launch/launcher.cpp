@@ -22,9 +22,6 @@
 #include "parts.hpp"
 #include "values/launch_config.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -14,8 +14,6 @@
 #include "support/gil.hpp"
 #include "support/stack_room.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -60,7 +60,7 @@ class LaunchState {
 
     /// The object that was given as the stream, such as a bascule.Stream; null or None if none was. For a borrowed
     /// stream, a new bascule.Stream.
-    pybind11::object stream_object() const;
+    py::object stream_object() const;
     /// Takes ownership of the stream that the launcher borrows.
     void keep_stream() noexcept { kept_stream_ = plan.lent_stream.lock(); }
 

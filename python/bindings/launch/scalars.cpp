@@ -21,8 +21,6 @@
 #include "support/without_gil.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

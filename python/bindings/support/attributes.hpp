@@ -18,7 +18,7 @@ inline bool has_attribute(PyObject* object, PyObject* name) noexcept {
 #endif
 }
 
-inline bool has_attribute(pybind11::handle object, const char* name) noexcept {
+inline bool has_attribute(py::handle object, const char* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* attribute = nullptr;
     const int found = PyObject_GetOptionalAttrString(object.ptr(), name, &attribute);

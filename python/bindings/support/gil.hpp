@@ -36,7 +36,7 @@ void call_unraisable(const char* place, const Call& call) noexcept {
     try {
         try {
             into_python(call);
-        } catch (pybind11::error_already_set& error) {
+        } catch (py::error_already_set& error) {
             into_python([&] { error.discard_as_unraisable(place); });
         }
     } catch (const std::exception&) {  // out of memory for a report

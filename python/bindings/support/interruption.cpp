@@ -13,8 +13,6 @@
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 
 extern "C" int bascule_python_interrupted() noexcept;

@@ -9,8 +9,6 @@
 #include "support/names.hpp"
 #include "types/tensor_state.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 
