@@ -46,7 +46,6 @@ void bind_array_elements(ArrayClass& type);
 void bind_array_export(py::module_& module, ArrayClass& type);
 void bind_array_import(py::module_& module);
 void bind_array_indexing(ArrayClass& type);
-void bind_array_repr(py::module_& module, ArrayClass& type);
 /// Operators that arrays do not support, with errors that name alternatives.
 void bind_array_refusals(ArrayClass& type);
 void bind_array_shape(ArrayClass& type);
