@@ -8,7 +8,6 @@
 #include "support/interruption.hpp"
 #include "support/names.hpp"
 #include "support/pybind.hpp"
-#include "support/python_log.hpp"
 
 namespace py = pybind11;
 

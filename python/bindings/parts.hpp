@@ -4,8 +4,9 @@
 #include "support/pybind.hpp"
 
 namespace bascule {
+struct LogHandler;
 struct Services;
-}
+}  // namespace bascule
 
 namespace bascule::python {
 
@@ -14,6 +15,8 @@ using ArrayClass = py::class_<ArrayObject>;
 
 /// Makes Bascule's exception classes available to all bound functions.
 void register_errors();
+/// Writes to the loggers "bascule.cache" and "bascule.jit", if the program has imported `logging`. Any thread may call it.
+extern const LogHandler python_log;
 /// Checks at each driver call that the calling thread does not hold the GIL, if BASCULE_TEST_GIL=1. A function that was
 /// called with it is written to stderr once, and counted in `_bascule._calls_with_gil()`, which exists only then.
 void check_calls_of_driver(py::module_& module, Services& services);
@@ -21,32 +24,25 @@ void check_calls_of_driver(py::module_& module, Services& services);
 void bind_devices(py::module_& module);
 void bind_streams(py::module_& module);
 void bind_graphs(py::module_& module);
-/// Functions for bascule.debug, and for the number of owners that are held.
 void bind_debug(py::module_& module);
-/// Functions of bascule.emulated: recorded operations (on a GPU too), races and leaks.
 void bind_emulated(py::module_& module);
-/// Traces, profilers' ranges and launch hooks.
 void bind_traces(py::module_& module);
-/// The cache for bascule.cache and bascule._remembered. Routes its warnings to Python's `warnings`.
 void bind_cache(py::module_& module);
 
 /// Conversions between numpy.dtype and DType; bascule.struct.
 void bind_dtypes(py::module_& module);
 void bind_launch_config(py::module_& module);
-/// CompileOptions, Diagnostic and CacheStatistics.
 void bind_values(py::module_& module);
 void bind_compile_options(py::module_& module);
 void bind_interface_reader(py::module_& module);
 void bind_producer_streams(py::module_& module);
 
-/// bascule.DeviceArray, assembled from its parts, and the functions that make arrays.
 void bind_arrays(py::module_& module);
 void bind_array_creation(py::module_& module);
 void bind_array_elements(ArrayClass& type);
 void bind_array_export(py::module_& module, ArrayClass& type);
 void bind_array_import(py::module_& module);
 void bind_array_indexing(ArrayClass& type);
-/// Operators that arrays do not support, with errors that name alternatives.
 void bind_array_refusals(ArrayClass& type);
 void bind_array_shape(ArrayClass& type);
 void bind_array_transfer(ArrayClass& type);
@@ -60,7 +56,6 @@ void bind_dlpack_import(py::module_& module);
 /// DLPack's exchange table for other libraries' C code: `__dlpack_c_exchange_api__` of the class.
 void bind_exchange_table(ArrayClass& type);
 
-/// bascule.CudaArray and its copies; bascule.Texture and bascule.Surface.
 void bind_cuda_arrays(py::module_& module);
 void bind_textures(py::module_& module);
 

@@ -23,6 +23,11 @@ struct ArrayPlan {
     }
 };
 
+/// Allocates device memory from the allocator that is set, else from the device's pool. Destroying the buffer returns
+/// the memory to the same allocator, in the order of `stream`, a bascule.Stream that is kept until then. Throws:
+/// CudaError; the allocator's exception; ArgumentError for an invalid result of the allocator.
+std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, const py::object& stream);
+
 /// A new array with undefined contents, bound to `stream` (None: the current stream, else the default stream). Device
 /// memory comes from the allocator that is set. Throws: ArgumentError, CudaError; the allocator's exception.
 ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& stream);

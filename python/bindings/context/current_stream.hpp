@@ -51,8 +51,7 @@ class CurrentStream {
         }
     }
     const py::object& object() const noexcept { return object_; }
-    CurrentStream(const CurrentStream&) = delete;
-    CurrentStream& operator=(const CurrentStream&) = delete;
+    CurrentStream(CurrentStream&&) = delete;
 
   private:
     py::object object_;

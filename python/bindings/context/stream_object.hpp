@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "classes/collected.hpp"
@@ -28,11 +27,6 @@ struct StreamObject {
     inline static void (*end_loan)(const StreamObject&) noexcept = nullptr;
 
     void visit_references(ReferenceVisitor& each) { each(foreign); }
-};
-
-/// The value of a bascule.Event.
-struct EventObject {
-    Event event;
 };
 
 /// Converts a bascule.Stream, an integer handle (0: the default stream), or any object with `__cuda_stream__`, `.ptr`,

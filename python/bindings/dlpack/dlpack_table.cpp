@@ -21,7 +21,6 @@
 #include "exchange/dlpack_managed.hpp"
 #include "parts.hpp"
 #include "support/errors.hpp"
-#include "support/gil.hpp"
 #include "support/names.hpp"
 
 namespace bascule::python {

@@ -8,8 +8,6 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
-#include "support/without_gil.hpp"
-
 namespace bascule::python {
 namespace {
 

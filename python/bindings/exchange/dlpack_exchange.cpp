@@ -7,7 +7,6 @@
 
 #include "context/device_object.hpp"
 #include "exchange/dlpack_managed.hpp"
-#include "support/gil.hpp"
 
 namespace bascule::python {
 namespace {

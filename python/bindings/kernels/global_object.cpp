@@ -4,7 +4,6 @@
 #include "arrays/array_object.hpp"
 #include "classes/added_method.hpp"
 #include "context/device_object.hpp"
-#include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"

@@ -20,7 +20,6 @@
 
 #include "classes/property_repr.hpp"
 #include "context/device_object.hpp"
-#include "context/stream_object.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
@@ -324,9 +323,7 @@ void bind_kernel(py::module_& module) {
 
 `kernel[grid, block](arguments)` launches it; arguments are checked against the C++ parameters and converted. Compiled at first use;
 any thread may use it.)")
-        .def(
-            "__getitem__",
-            [](const KernelObject& self, const py::object& key) { return launcher_of(self, key); }, "key"_a)
+        .def("__getitem__", &launcher_of, "key"_a)
         .def("__call__", &fail_unconfigured)
         .def(
             "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "classes/added_method.hpp"
-#include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"

@@ -14,7 +14,6 @@
 #include <bascule/runtime/trace/trace_clock.hpp>
 #include <bascule/runtime/trace/trace_events.hpp>
 
-#include "context/call_site.hpp"
 #include "context/stream_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"

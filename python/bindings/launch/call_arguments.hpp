@@ -45,8 +45,7 @@ class Slots {
         if (count > inline_.size()) more_.resize(count);
         span_ = more_.empty() ? std::span<T>(inline_.data(), count) : std::span<T>(more_);
     }
-    Slots(const Slots&) = delete;
-    Slots& operator=(const Slots&) = delete;
+    Slots(Slots&&) = delete;
     std::span<T> span() noexcept { return span_; }
 
   private:

@@ -66,10 +66,8 @@ std::vector<std::pair<std::string, StreamRef>> to_streams(const py::dict& stream
 }  // namespace
 
 const StreamRef* LaunchOptions::stream_of(const std::string& parameter) const noexcept {
-    for (const auto& [name, stream] : streams) {
-        if (name == parameter) return &stream;
-    }
-    return nullptr;
+    const auto named = std::ranges::find(streams, parameter, &std::pair<std::string, StreamRef>::first);
+    return named == streams.end() ? nullptr : &named->second;
 }
 
 std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const LaunchOptions>& base,

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/ranges.h>

@@ -93,8 +93,7 @@ class PreparedLaunch {
     /// Reads each argument once and checks it. If `seen` is given, it receives what was read, and borrows from the call.
     /// Throws: ArgumentError that names the argument; a producer's own exception unchanged; as LaunchState::resolve.
     PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen = nullptr);
-    PreparedLaunch(const PreparedLaunch&) = delete;
-    PreparedLaunch& operator=(const PreparedLaunch&) = delete;
+    PreparedLaunch(PreparedLaunch&&) = delete;
 
     const Kernel& function() const noexcept { return chosen_ ? *chosen_ : resolved_.function; }
     Device device() const noexcept { return device_; }

@@ -17,12 +17,12 @@ void check_cpython();
 
 // --- Threads
 
-/// True once the interpreter is finalizing.
-inline bool is_finalizing() noexcept {
+/// False once the interpreter is finalizing. Python objects are then leaked.
+inline bool interpreter_lives() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing() != 0;
+    return Py_IsFinalizing() == 0;
 #else
-    return _Py_IsFinalizing() != 0;
+    return _Py_IsFinalizing() == 0;
 #endif
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "support/cpython.hpp"
 #include "support/pybind.hpp"
 
 namespace bascule::python {

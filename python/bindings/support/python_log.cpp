@@ -1,7 +1,9 @@
-#include "support/python_log.hpp"
-
+// Messages about compiles for Python's `logging`.
 #include <string>
 
+#include <bascule/jit/process/services.hpp>
+
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 

@@ -9,8 +9,7 @@ namespace bascule::python {
 class GilMutex {
   public:
     constexpr GilMutex() = default;
-    GilMutex(const GilMutex&) = delete;
-    GilMutex& operator=(const GilMutex&) = delete;
+    GilMutex(GilMutex&&) = delete;
 #ifdef Py_GIL_DISABLED
     void lock() noexcept { PyMutex_Lock(&mutex_); }
     void unlock() noexcept { PyMutex_Unlock(&mutex_); }
@@ -36,8 +35,7 @@ class ListItem {
     ListItem(PyObject* list, Py_ssize_t index) noexcept
         : item_(index < PyList_GET_SIZE(list) ? PyList_GET_ITEM(list, index) : nullptr) {}
 #endif
-    ListItem(const ListItem&) = delete;
-    ListItem& operator=(const ListItem&) = delete;
+    ListItem(ListItem&&) = delete;
 
     PyObject* get() const noexcept { return item_; }
 

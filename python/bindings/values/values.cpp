@@ -1,5 +1,4 @@
 // bascule.CompileOptions, Diagnostic and CacheStatistics.
-#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -7,14 +6,10 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/diagnostic.hpp>
-#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 
 #include "classes/property_repr.hpp"
 #include "parts.hpp"
-#include "support/attributes.hpp"
-#include "support/integers.hpp"
-#include "support/without_gil.hpp"
 
 namespace bascule::python {
 namespace {
