@@ -69,20 +69,14 @@ void bind_globals(py::module_& module);
 /// `bascule.load_module` and `bascule.link`. Call it after bind_kernels.
 void bind_linking(py::module_& module);
 
-/// Functions for bascule._pickling; `__copy__` and `__deepcopy__` of immutable classes. Call it after these are bound.
+/// Functions for bascule._pickling.
 void bind_pickling(py::module_& module);
-/// Gives every class bound so far bascule._pickling's `__reduce__`, which refuses objects that belong to one process.
-/// Python's default does not work for pybind11's objects.
-void bind_reduction(py::module_& module);
 /// The decorator `_public`. Its result calls the function and has its name, signature and documentation; as a class
 /// attribute it is a method. If the function raises, frames of this package at the top of the traceback are omitted;
 /// frames of user code that the package called stay. All frames stay while BASCULE_FULL_TRACEBACK is set to anything
 /// but "0". `_public_with(results)` is the same decorator with a dict of results: a call whose only argument is a str
 /// in the dict returns the value without calling the function.
 void bind_public_functions(py::module_& module);
-/// Gives the classes `_repr_html_` and `_repr_pretty_`, and their instances `__doc__` and `__signature__`. The classes
-/// must be bound already. bascule._display is imported when one of these is read.
-void bind_display(py::module_& module);
 /// Replaces pybind11's lists of C++ signatures in errors about wrong arguments: every function and method of `module` raises
 /// the result of `bascule._call_errors.describe` instead. Using an object made by `__new__` alone, as with old pickle
 /// protocols, raises TypeError; pybind11 would allocate memory without a value. Call it after everything is bound.
