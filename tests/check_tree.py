@@ -36,9 +36,9 @@ MOST_LINES = {
     "interface": 5_580,
     "jit": 16_990,
     "runtime": 14_320,
-    "python/bindings": 14_850,
+    "python/bindings": 14_830,
     EMULATOR: 30_750,
-    "python/bascule": 7_710,
+    "python/bascule": 7_715,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.
