@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,16 +17,10 @@ namespace bascule::python {
 /// The capsule names for each form of tensor. A consumer renames the capsule, so that the capsule's destructor does not
 /// delete the tensor.
 template <class Form>
-struct CapsuleNames;
-template <>
-struct CapsuleNames<dlpack::Managed> {
-    static constexpr const char* fresh = "dltensor";
-    static constexpr const char* used = "used_dltensor";
-};
-template <>
-struct CapsuleNames<dlpack::ManagedVersioned> {
-    static constexpr const char* fresh = "dltensor_versioned";
-    static constexpr const char* used = "used_dltensor_versioned";
+struct CapsuleNames {
+    static constexpr bool versioned = std::is_same_v<Form, dlpack::ManagedVersioned>;
+    static constexpr const char* fresh = versioned ? "dltensor_versioned" : "dltensor";
+    static constexpr const char* used = versioned ? "used_dltensor_versioned" : "used_dltensor";
 };
 
 /// Calls the tensor's deleter, if it has one. Preserves a Python error that is set.
