@@ -36,9 +36,9 @@ MOST_LINES = {
     "interface": 5_540,
     "jit": 16_780,
     "runtime": 14_175,
-    "python/bindings": 15_450,
+    "python/bindings": 14_810,
     EMULATOR: 30_750,
-    "python/bascule": 7_735,
+    "python/bascule": 7_700,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.

@@ -15,7 +15,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from bascule import _environment, _errors, cache, config, emulated
+from bascule import _classes, _environment, _errors, cache, config, emulated
 from bascule._bascule import *
 from bascule._bascule import __version__
 from bascule._compile import compile
@@ -116,6 +116,7 @@ __all__ += _errors.__all__
 del CacheStatistics, GraphUpdate, KernelAttributes, Occupancy, RawBytes, RawPointer  # noqa: F821 - of the star
 
 _environment.check()
+_classes.complete()
 
 # Modules that are imported at first use: their imports take as long as the rest of Bascule.
 _LAZY = {
@@ -144,12 +145,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def _missing_attribute(self: object, name: str) -> Any:
-    from bascule._porting import attribute_error
-
-    raise attribute_error(self, name)
-
-
-Stream.__getattr__ = Device.__getattr__ = _missing_attribute  # type: ignore[attr-defined]

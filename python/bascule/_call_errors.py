@@ -51,30 +51,15 @@ def signature(name: str) -> inspect.Signature:
     found = _functions().get(name)
     if found is None:
         raise AttributeError("__signature__")
-    return inspect.Signature(list(_parameters(found.args)), return_annotation=_source_of(found.returns))
+    return _signature_of(found)
 
 
-def _parameters(given: ast.arguments) -> Iterator[Parameter]:
-    by_position = [*given.posonlyargs, *given.args]
-    defaults = [None] * (len(by_position) - len(given.defaults)) + list(given.defaults)
-    for each, default in zip(by_position, defaults, strict=True):
-        by_name_too = Parameter.POSITIONAL_OR_KEYWORD
-        yield _parameter(each, Parameter.POSITIONAL_ONLY if each in given.posonlyargs else by_name_too, default)
-    if given.vararg:
-        yield _parameter(given.vararg, Parameter.VAR_POSITIONAL)
-    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
-        yield _parameter(each, Parameter.KEYWORD_ONLY, default)
-    if given.kwarg:
-        yield _parameter(given.kwarg, Parameter.VAR_KEYWORD)
-
-
-def _parameter(given: ast.arg, kind: Any, default: ast.expr | None = None) -> Parameter:
-    value = Parameter.empty if default is None else ast.literal_eval(default)
-    return Parameter(given.arg, kind, default=value, annotation=_source_of(given.annotation))
-
-
-def _source_of(annotation: ast.expr | None) -> Any:
-    return Parameter.empty if annotation is None else ast.unparse(annotation)
+def _signature_of(function: ast.FunctionDef) -> inspect.Signature:
+    """Return the signature of a function of the stub, with annotations as text."""
+    function.decorator_list = []
+    made: dict[str, Any] = {}
+    exec(f"from __future__ import annotations\n{ast.unparse(function)}", made)
+    return inspect.signature(made[function.name])
 
 
 def _problem(parameters: list[Parameter], positional: list[Any], named: dict[str, Any]) -> tuple[str, str]:
@@ -138,7 +123,7 @@ def _table() -> dict[str, list[Parameter]]:
     """Map qualified names of functions to their parameters; the types are omitted if there are several signatures."""
     table: dict[str, list[Parameter]] = {}
     for name, function in _written_functions():
-        parameters = list(_parameters(function.args))["." in name :]
+        parameters = list(_signature_of(function).parameters.values())["." in name :]
         table[name] = [each.replace(annotation=Parameter.empty) for each in parameters] if name in table else parameters
     return table
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bascule import _bascule, _compile, _errors, _places
 from bascule._compile import checked_name_expressions, module_at
-from bascule._displayed import Displayed
+from bascule._displayed import Displayed, DocumentationOfInstance, SignatureOfInstance
 
 
 def kernel(
@@ -65,7 +65,7 @@ class LaunchRule(Displayed):
     value, which needs cloudpickle. `copy.copy` returns the rule itself.
     """
 
-    __signature__ = _bascule._SignatureOfInstance()
+    __signature__ = SignatureOfInstance()
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ def _rule_of(family: LaunchRule, kernel: _bascule.Kernel) -> LaunchRule:
 
 LaunchRule.__module__ = "bascule"
 # A class body cannot have both a docstring and a descriptor of that name.
-LaunchRule.__doc__ = _bascule._DocumentationOfInstance(LaunchRule.__doc__)
+LaunchRule.__doc__ = DocumentationOfInstance(LaunchRule.__doc__)
 
 
 def _unpickled_rule(

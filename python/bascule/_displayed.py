@@ -21,3 +21,17 @@ class Displayed(DisplayedAsHtml):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         drawing().pretty(self, printer, cycle)
+
+
+class SignatureOfInstance:
+    """A descriptor for `__signature__`: an instance's own; None for the class, which tells inspect that it has none."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return None if instance is None else drawing().signature(instance)
+
+
+class DocumentationOfInstance(str):
+    """A descriptor for `__doc__`: an instance's own; for the class the text, a str for pydoc, which reads the dict."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> str:
+        return str(self if instance is None else drawing().documentation(instance))

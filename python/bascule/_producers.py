@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bascule import _bascule
-from bascule._errors import ArgumentTypeError, UnorderedProducerWarning, warn
+from bascule._errors import ArgumentTypeError, ArgumentValueError, UnorderedProducerWarning, warn
 
 # A function that takes an array and its device number, and returns an object that names a stream, or None.
 _Ask = Callable[[Any, int], Any]
@@ -165,6 +165,18 @@ def stream_of_environment() -> str:
     value = os.environ.get("BASCULE_STREAM_OF", "") or "library"
     set_stream_of(value, "BASCULE_STREAM_OF")
     return value
+
+
+def sync_of_environment() -> bool:
+    """Return the checked value of BASCULE_CUDA_ARRAY_INTERFACE_SYNC, and apply it."""
+    value = os.environ.get("BASCULE_CUDA_ARRAY_INTERFACE_SYNC") or "1"
+    if value not in ("0", "1"):
+        raise ArgumentValueError(
+            f"BASCULE_CUDA_ARRAY_INTERFACE_SYNC is {value!r}: set it to 1 (foreign arrays' streams are waited for) or "
+            "0 (they are not), or unset it."
+        )
+    _bascule._set_interface_sync(value == "1")
+    return value == "1"
 
 
 def set_stream_of(value: str, name: str = "bascule.config.stream_of") -> None:

@@ -33,7 +33,7 @@ from bascule import _bascule, _producers, _remembered
 
 nvrtc_library: str | None = None
 include_paths: list[str] = []
-cuda_array_interface_sync: bool = _bascule._interface_sync()
+cuda_array_interface_sync: bool = _producers.sync_of_environment()
 default_stream: str = "legacy"
 stream_of: str = _producers.stream_of_environment()
 accept_newer_interface: bool = False

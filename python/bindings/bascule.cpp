@@ -8,7 +8,6 @@
 #include "support/interruption.hpp"
 #include "support/names.hpp"
 #include "support/pybind.hpp"
-#include "support/python_log.hpp"
 
 namespace py = pybind11;
 
@@ -67,11 +66,9 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bind_pickling(module);
     bind_traces(module);
     bind_public_functions(module);
-    bind_display(module);
     describe_call_errors(module);
     find_known_launchers_first(module);
     find_known_kernels_first(module);
-    bind_reduction(module);
     module.attr("__name__") = own_name;
 }
 

@@ -1,4 +1,4 @@
-"""Writes the extension module's stub with the module's docstrings. Editors read it and do not import the module.
+"""Writes the extension module's stub with properties and with the module's docstrings, for editors and type checkers.
 
     python stub_docstrings.py MODULE STUB OUTPUT
 
@@ -19,6 +19,17 @@ from pathlib import Path
 # The signature that pybind11 puts first. The stub has a better one.
 SIGNATURE = re.compile(r"\A\w+\(.*?\)( -> [^\n]*)?(\n\n|\n?\Z)", re.DOTALL)
 INHERITED = {each.__doc__ for each in (object, object.__init__, object.__new__, object.__repr__, type)}
+
+
+def with_properties(stub: str) -> str:
+    """Returns the stub with each `name: type` of a class as a read-only property."""
+    lines = stub.split("\n")
+    for owner in ast.parse(stub).body:
+        for node in owner.body if isinstance(owner, ast.ClassDef) else ():
+            if isinstance(node, ast.AnnAssign) and not ast.unparse(node.annotation).startswith("ClassVar"):
+                name, result = ast.unparse(node.target), ast.unparse(node.annotation)
+                lines[node.lineno - 1] = f"    @property\n    def {name}(self) -> {result}: ..."
+    return "\n".join(lines)
 
 
 def documented(stub: str, module: object) -> str:
@@ -76,4 +87,5 @@ def load(path: str) -> object:
 
 if __name__ == "__main__":
     module_path, stub_path, output_path = sys.argv[1:]
-    Path(output_path).write_text(documented(Path(stub_path).read_text(), load(module_path)))
+    stub = with_properties(Path(stub_path).read_text())
+    Path(output_path).write_text(documented(stub, load(module_path)))

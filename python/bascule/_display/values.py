@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bascule import _bascule, _errors, _explain, _terminal, cache
+from bascule import _array_repr, _bascule, _errors, _explain, _terminal, cache
 from bascule._display import plots
 from bascule._display.document import ACCENT, PROBLEM, WARNING, Code, Document, Table, bytes_text, escape
 
@@ -13,12 +13,12 @@ _COLOURS = {"error": PROBLEM, "warning": WARNING}
 
 def array(array: _bascule.DeviceArray) -> Document:
     """Show an array. Never raises: if the values cannot be read, the display says why."""
-    facts = _bascule._array_facts(array, _MOST_VALUES)
+    values, why_not = _array_repr.read_values(array, _MOST_VALUES)
     pairs = [
         ("shape", str(array.shape)),
         ("dtype", str(array.dtype)),
         ("size", bytes_text(array.nbytes)),
-        ("device", facts["place"]),
+        ("device", _array_repr.place_of(array)),
     ]
     if not array.c_contiguous:
         order = ", Fortran order" if array.f_contiguous else ""
@@ -26,9 +26,9 @@ def array(array: _bascule.DeviceArray) -> Document:
     if array.mask is not None:
         pairs.append(("mask", "masked: invalid elements are shown as --"))
     pairs.append(("stream", _stream(array.stream)))
-    if facts["why_not"]:
-        return Document("DeviceArray", "", [*pairs, ("values", facts["why_not"])])
-    return Document("DeviceArray", "", pairs, [Code(facts["values"])])
+    if why_not:
+        return Document("DeviceArray", "", [*pairs, ("values", why_not)])
+    return Document("DeviceArray", "", pairs, [Code(values)])
 
 
 def _stream(stream: _bascule.Stream | None) -> str:

@@ -1,8 +1,5 @@
 // `bascule.set_allocator`: device memory from RMM, CuPy's pool, cuda.core, or functions of the user. One function per
 // kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's DeviceMemoryResource, CuPy's MemoryPool.
-#include "arrays/allocator.hpp"
-
-#include <atomic>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +10,7 @@
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
+#include "arrays/array_creation.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/producer_streams.hpp"
@@ -22,9 +20,6 @@
 #include "support/integers.hpp"
 #include "support/owners.hpp"
 #include "support/without_gil.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -36,8 +31,7 @@ class Allocation {
         : deallocate_(deallocate.release().ptr()),
           arguments_(arguments.release().ptr()),
           kept_(kept.release().ptr()) {}
-    Allocation(const Allocation&) = delete;
-    Allocation& operator=(const Allocation&) = delete;
+    Allocation(Allocation&&) = delete;
     ~Allocation() {
         const GilAcquired gil;
         if (!gil.held()) return;
@@ -166,17 +160,13 @@ class CurrentSetting {
     /// Returns the previous setting.
     Setting replace(Setting with) {
         const std::lock_guard lock(mutex_);
-        any_.store(with.source != nullptr, std::memory_order_release);
         std::swap(setting_, with);
         return with;
     }
-    /// Whether an allocator is set.
-    bool any() const noexcept { return any_.load(std::memory_order_acquire); }
 
   private:
     GilMutex mutex_;
     Setting setting_;
-    std::atomic<bool> any_{false};
 };
 
 /// Makes the device's context current while Python code runs.
@@ -189,8 +179,7 @@ class ContextOfPython {
         const GilReleased released;
         context_.reset();
     }
-    ContextOfPython(const ContextOfPython&) = delete;
-    ContextOfPython& operator=(const ContextOfPython&) = delete;
+    ContextOfPython(ContextOfPython&&) = delete;
 
   private:
     std::optional<ContextGuard> context_;
@@ -310,7 +299,7 @@ True)");
 
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, const py::object& stream) {
     // Read once, because the allocator may set another one.
-    const Setting used = bytes != 0 && current_setting().any() ? current_setting().get() : Setting();
+    const Setting used = bytes != 0 ? current_setting().get() : Setting();
     if (used.source == nullptr) return from_driver(bytes, device, stream);
     Given given = [&] {
         const ContextOfPython context(device);

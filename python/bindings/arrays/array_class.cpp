@@ -2,12 +2,12 @@
 #include <cstddef>
 #include <functional>
 
+#include <bascule/runtime/streams/stream_capture.hpp>
+
 #include "arrays/array_object.hpp"
 #include "parts.hpp"
+#include "support/gil.hpp"
 #include "values/numpy_values.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -25,6 +25,14 @@ py::tuple extents_of_view(const ArrayObject& array) {
 std::size_t length(const ArrayObject& array) {
     if (array.view.ndim() == 0) throw py::type_error("len() of a 0-dimensional array");
     return static_cast<std::size_t>(array.view.shape[0]);
+}
+
+/// Whether the stream that reads the array is being captured.
+bool is_captured(const ArrayObject& array) {
+    const StreamRef stream = stream_for(array, py::none());
+    const GilReleased released;
+    const ContextGuard context(stream.context());
+    return is_capturing(stream);
 }
 
 }  // namespace
@@ -73,9 +81,12 @@ array([[0., 3.],
                       "The bound Stream, or None for a view created with sync=False.")
         .def_property_readonly(
             "device", [](const ArrayObject& self) { return self.device; }, "The Device that uses the memory.")
-        .def("__len__", &length);
+        .def("__len__", &length)
+        .def("__repr__", [](const py::object& self) {
+            return py::str(py::module_::import("bascule._array_repr").attr("repr_of")(self));
+        });
+    module.def("_is_captured", &is_captured);
     register_array_type(type);
-    bind_array_repr(module, type);
     bind_masks(module, type);
     bind_dlpack_export(type);
     bind_exchange_table(type);

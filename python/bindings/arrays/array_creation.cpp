@@ -7,7 +7,6 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
-#include "arrays/allocator.hpp"
 #include "arrays/array_import.hpp"
 #include "arrays/mask.hpp"
 #include "context/call_site.hpp"
@@ -16,9 +15,6 @@
 #include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "values/numpy_values.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -60,15 +56,10 @@ ArrayView planned_view(const ArrayPlan& plan) {
     return view;
 }
 
-template <MemoryKind kind>
+template <MemoryKind kind, class... Shareable>
 ArrayObject new_array_of(const py::object& shape, const py::object& dtype, const std::string& order,
-                         const py::object& stream) {
-    return new_array(kind, shape, dtype, order, stream);
-}
-
-ArrayObject new_device_array(const py::object& shape, const py::object& dtype, const std::string& order,
-                             const py::object& stream, bool shareable) {
-    return new_array(MemoryKind::device, shape, dtype, order, stream, shareable);
+                         const py::object& stream, Shareable... shareable) {
+    return new_array(kind, shape, dtype, order, stream, shareable...);
 }
 
 }  // namespace
@@ -164,8 +155,8 @@ Raises ArgumentError for a dtype that no device has, and CudaError when there is
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).shape
 (3,))");
-    module.def("device_array", &new_device_array, "shape"_a, "dtype"_a = "float64", py::kw_only(),
-               "order"_a = "C", "stream"_a = py::none(), "shareable"_a = false,
+    module.def("device_array", &new_array_of<MemoryKind::device, bool>, "shape"_a, "dtype"_a = "float64",
+               py::kw_only(), "order"_a = "C", "stream"_a = py::none(), "shareable"_a = false,
                R"(Create a DeviceArray with undefined contents.
 
 shape : int or tuple of ints.

@@ -5,7 +5,6 @@
 
 #include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"
@@ -13,13 +12,9 @@
 #include "context/stream_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
-#include "support/names.hpp"
 #include "support/owners.hpp"
 #include "support/toolkit.hpp"
 #include "values/numpy_values.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {

@@ -8,14 +8,13 @@ namespace bascule::python {
 /// A new array with the same elements, contiguous in C or Fortran order. The copy is enqueued on `stream` (None: the
 /// current stream, else the bound stream), which the new array is bound to. Throws: CudaError, CompileError,
 /// LibraryError.
-ArrayObject packed(const pybind11::object& array, bool fortran, const pybind11::object& stream);
+ArrayObject packed(const py::object& array, bool fortran, const py::object& stream);
 
 /// Sets every element to `value`, as converted by NumPy. Throws: ArgumentError; NumPy's exception.
-void fill(const pybind11::object& array, const pybind11::object& value, const pybind11::object& stream);
+void fill(const py::object& array, const py::object& value, const py::object& stream);
 
 /// Copies the elements of `source` to `array`, broadcast and converted as in an assignment. Throws: ArgumentError if
 /// that is impossible.
-void copy_on_device(const pybind11::object& array, const pybind11::object& source,
-                    const pybind11::object& stream);
+void copy_on_device(const py::object& array, const py::object& source, const py::object& stream);
 
 }  // namespace bascule::python

@@ -11,9 +11,6 @@
 #include "support/names.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

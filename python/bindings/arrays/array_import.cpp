@@ -17,9 +17,6 @@
 #include "support/gil.hpp"
 #include "types/type_profile.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 
@@ -77,16 +74,6 @@ ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object o
                 nullptr);
 }
 
-}  // namespace
-
-bool is_cuda_array(const py::object& object) { return static_cast<bool>(find_descriptor(object)); }
-
-std::optional<ArrayObject> find_cuda_array(const py::object& object, bool sync) {
-    const py::object descriptor = find_descriptor(object);
-    if (!descriptor) return std::nullopt;
-    return wrap(read_descriptor(descriptor.ptr(), Py_TYPE(object.ptr())), object, sync, object.ptr());
-}
-
 ArrayObject as_cuda_array(const py::object& object, bool sync) {
     std::string why;
     auto described = read_interface(object.ptr(), why);
@@ -98,6 +85,16 @@ ArrayObject as_cuda_array(const py::object& object, bool sync) {
     }
     if (const ArrayObject* const own = sync ? nullptr : as_array(object.ptr())) wait_for_allocation(*own);
     return wrap(*std::move(described), object, sync, object.ptr());
+}
+
+bool is_cuda_array(const py::object& object) { return static_cast<bool>(find_descriptor(object)); }
+
+}  // namespace
+
+std::optional<ArrayObject> find_cuda_array(const py::object& object, bool sync) {
+    const py::object descriptor = find_descriptor(object);
+    if (!descriptor) return std::nullopt;
+    return wrap(read_descriptor(descriptor.ptr(), Py_TYPE(object.ptr())), object, sync, object.ptr());
 }
 
 void bind_array_import(py::module_& module) {

@@ -7,14 +7,8 @@
 
 namespace bascule::python {
 
-/// A view of any object with the interface. Throws: ArgumentError; the producer's exception.
-ArrayObject as_cuda_array(const pybind11::object& object, bool sync);
-
-/// Whether `as_cuda_array` would find a descriptor. Reads the attribute in the same way, and throws the producer's
-/// exception unless it is an AttributeError.
-bool is_cuda_array(const pybind11::object& object);
-
-/// The view, if is_cuda_array is true. Reads the attribute once. Throws: as both functions.
-std::optional<ArrayObject> find_cuda_array(const pybind11::object& object, bool sync);
+/// A view of any object with the interface; empty if it has no descriptor. Reads the attribute once. Throws:
+/// ArgumentError; the producer's exception, unless it is an AttributeError.
+std::optional<ArrayObject> find_cuda_array(const py::object& object, bool sync);
 
 }  // namespace bascule::python

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <utility>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
@@ -14,8 +13,6 @@
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
-
-namespace py = pybind11;
 
 namespace bascule::python {
 namespace {

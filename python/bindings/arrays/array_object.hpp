@@ -81,9 +81,9 @@ struct ArrayObject {
     ArrayView view;
     Device device;
     std::shared_ptr<DeviceBuffer> buffer;  ///< null if another library owns the memory
-    pybind11::object owner;                ///< the other library's object, kept alive; else None
-    pybind11::object stream;               ///< the bound stream's object, kept alive
-    pybind11::object mask{};   ///< the object of view.mask: a DeviceArray or a BitMask, kept alive; or null
+    py::object owner;                      ///< the other library's object, kept alive; else None
+    py::object stream;                     ///< the bound stream's object, kept alive
+    py::object mask{};         ///< the object of view.mask: a DeviceArray or a BitMask, kept alive; or null
     LentTensor lent{};         ///< borrowed by C code
     RememberedTraits plain{};  ///< not_plain also if it names no stream of its device
 
@@ -132,11 +132,10 @@ ArrayObject view_of(const ArrayObject& array, const ArrayView& view);
 
 /// The stream of an operation on the array, and on `other` if there is one: the given stream, else the current one, else the
 /// one that all of them are bound to, else the default stream. Throws: ArgumentError for a stream of another device.
-StreamRef stream_for(const ArrayObject& array, const pybind11::object& given,
-                     const ArrayObject* other = nullptr);
+StreamRef stream_for(const ArrayObject& array, const py::object& given, const ArrayObject* other = nullptr);
 /// The same as an object that a new array can bind.
-pybind11::object stream_object_for(const ArrayObject& array, const pybind11::object& given,
-                                   const ArrayObject* other = nullptr);
+py::object stream_object_for(const ArrayObject& array, const py::object& given,
+                             const ArrayObject* other = nullptr);
 
 /// Throws: ArgumentError (value) unless `order` is one of the letters `allowed`. NumPy's orders are "C", "F" and "K".
 void require_order(const std::string& order, std::string_view allowed);
@@ -150,13 +149,13 @@ std::string array_with_arithmetic();
 
 /// A bascule.DeviceArray over memory that `owner` owns, bound to the current stream, else to the device's default
 /// stream.
-pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
+py::object make_array(const ArrayView& view, Device device, py::object owner);
 
 /// The stream object that an array binds: the given one, else the current one, else the default stream.
-pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
-void bind_stream(ArrayObject& array, pybind11::object stream);
+py::object stream_to_bind(const py::object& stream, Device device);
+void bind_stream(ArrayObject& array, py::object stream);
 
 /// Makes the class known to as_array. Throws: ImportError if this pybind11 has another object layout.
-void register_array_type(const pybind11::class_<ArrayObject>& type);
+void register_array_type(const py::class_<ArrayObject>& type);
 
 }  // namespace bascule::python

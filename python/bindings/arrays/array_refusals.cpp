@@ -18,8 +18,6 @@
 #include "classes/callable_object.hpp"
 #include "parts.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -15,9 +15,6 @@
 #include "support/owners.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

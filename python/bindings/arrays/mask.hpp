@@ -24,7 +24,7 @@ void set_stream_device(ArrayView& view, Device device);
 
 /// Gives an imported array, whose stream is bound, the mask of its descriptor. Does nothing if `mask` is null. A mask
 /// that names no stream is bound to the array's stream; with sync=False to none. Throws: as read_mask.
-void import_mask(ArrayObject& array, const pybind11::object& mask, PyObject* producer, bool sync);
+void import_mask(ArrayObject& array, const py::object& mask, PyObject* producer, bool sync);
 
 /// Makes the mask object of an array whose view came from `source` by changed_with_mask.
 void derive_mask(ArrayObject& array, const ArrayObject& source);
@@ -40,19 +40,18 @@ ArrayObject changed(const ArrayObject& array, Change&& change) {
 /// Shares the mask with a copy of the array's values of the same shape.
 void share_mask(ArrayObject& copy, const ArrayObject& source);
 
-bool is_numpy_masked(pybind11::handle object);
+bool is_numpy_masked(py::handle object);
 
 /// Copies the mask of a numpy.ma array, inverted, to the device of `array`, which got its data. Throws: ArgumentError
 /// (not_supported) for a mask per field.
-void upload_mask(ArrayObject& array, const pybind11::object& masked);
+void upload_mask(ArrayObject& array, const py::object& masked);
 
 /// The array that `copy_to_host(out=...)` fills with values: `out` itself, or the data of a numpy.ma array if the
 /// device array has a mask. Throws: ArgumentError (value) if it has a mask and `out` cannot hold one.
-pybind11::object data_to_fill(const ArrayObject& array, const pybind11::object& out);
+py::object data_to_fill(const ArrayObject& array, const py::object& out);
 
 /// Combines values that were copied to the host with the array's mask: `out`, or a new numpy.ma array. Returns `values`
 /// without a mask.
-pybind11::object with_host_mask(const ArrayObject& array, const pybind11::object& values,
-                                const pybind11::object& out);
+py::object with_host_mask(const ArrayObject& array, const py::object& values, const py::object& out);
 
 }  // namespace bascule::python

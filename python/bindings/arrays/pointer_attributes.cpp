@@ -16,9 +16,6 @@
 #include "support/pybind.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

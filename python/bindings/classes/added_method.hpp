@@ -6,10 +6,9 @@ namespace bascule::python {
 
 /// `arguments` are pybind11's names of the parameters.
 template <class Function, class... Arguments>
-void add_method(const pybind11::object& type, const char* name, const Function& function,
+void add_method(const py::object& type, const char* name, const Function& function,
                 const Arguments&... arguments) {
-    type.attr(name) =
-        pybind11::cpp_function(function, pybind11::name(name), pybind11::is_method(type), arguments...);
+    type.attr(name) = py::cpp_function(function, py::name(name), py::is_method(type), arguments...);
 }
 
 }  // namespace bascule::python

@@ -37,8 +37,8 @@ PyObject* guarded(Action&& action) noexcept {
 
 /// Makes an object of `type`, which register_callable made for this T.
 template <class T>
-pybind11::object make_callable(PyTypeObject* type, vectorcallfunc call, std::unique_ptr<T> held) {
-    pybind11::object made = owned(type->tp_alloc(type, 0));
+py::object make_callable(PyTypeObject* type, vectorcallfunc call, std::unique_ptr<T> held) {
+    py::object made = owned(type->tp_alloc(type, 0));
     auto* object = reinterpret_cast<CallableObject<T>*>(made.ptr());
     object->vectorcall = call;
     object->held = held.release();
@@ -54,7 +54,7 @@ PyCFunction as_method(Function* function) noexcept {
 /// Makes a heap type `name` ("bascule.Launcher") in the module. T has `visit_references(ReferenceVisitor&)`, and `finalize()`,
 /// which the garbage collector calls before it clears anything. The strings and `methods` must have static storage.
 template <class T>
-PyTypeObject* register_callable(pybind11::module_& module, const char* name, const char* documentation,
+PyTypeObject* register_callable(py::module_& module, const char* name, const char* documentation,
                                 PyMethodDef* methods, reprfunc repr) {
     static PyMemberDef members[] = {
         {"__vectorcalloffset__", T_PYSSIZET, offsetof(CallableObject<T>, vectorcall), READONLY, nullptr},

@@ -16,11 +16,11 @@ class ReferenceVisitor {
     static ReferenceVisitor that_clears() noexcept { return {nullptr, nullptr}; }
 
     /// A cleared reference becomes None, so that the object can still be used.
-    void operator()(pybind11::object& held) {
+    void operator()(py::object& held) {
         if (visit_ != nullptr) {
             only_look_at(held.ptr());
         } else if (held) {
-            const pybind11::object released = std::exchange(held, pybind11::none());
+            const py::object released = std::exchange(held, py::none());
         }
     }
     /// Visits a reference that lives as long as the value. Ignores null.
@@ -40,8 +40,8 @@ namespace detail {
 /// Visits the value that an object owns. Borrowed and uninitialised values hold nothing.
 template <class T, class Holder>
 int visit_instance(PyObject* self, ReferenceVisitor visitor) {
-    const pybind11::detail::value_and_holder value =
-        reinterpret_cast<pybind11::detail::instance*>(self)->get_value_and_holder();
+    const py::detail::value_and_holder value =
+        reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder();
     if (!value.holder_constructed()) return 0;
     if constexpr (std::is_void_v<Holder>) {
         value.value_ptr<T>()->visit_references(visitor);
@@ -56,8 +56,8 @@ int visit_instance(PyObject* self, ReferenceVisitor visitor) {
 /// Lets the garbage collector find cycles through the objects of a class. For py::class_<T>, T has
 /// `visit_references(ReferenceVisitor&)`; for py::class_<T, Holder>, Holder has it.
 template <class T, class Holder = void>
-pybind11::custom_type_setup collected() {
-    return pybind11::custom_type_setup([](PyHeapTypeObject* heap_type) {
+py::custom_type_setup collected() {
+    return py::custom_type_setup([](PyHeapTypeObject* heap_type) {
         PyTypeObject& type = heap_type->ht_type;
         type.tp_flags |= Py_TPFLAGS_HAVE_GC;
         type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {

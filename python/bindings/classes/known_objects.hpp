@@ -28,16 +28,16 @@ class KnownObjects {
     }
     /// Stores an object. First calls `replaces` with the former one, if any. Needs the GIL, as does the destructor.
     template <class Replaces>
-    void put(std::uint64_t hash, pybind11::object object, const Replaces& replaces) noexcept {
+    void put(std::uint64_t hash, py::object object, const Replaces& replaces) noexcept {
         const std::lock_guard lock(mutex_);
-        pybind11::object& slot = objects_[slot_of(hash)];
+        py::object& slot = objects_[slot_of(hash)];
         if (slot) replaces(slot.ptr());
         std::swap(slot, object);  // the former object is released after the lock
     }
     /// Removes the objects for which `matches` is true.
     template <class Matches>
     void remove(const Matches& matches) noexcept {
-        std::array<pybind11::object, 16> removed;
+        std::array<py::object, 16> removed;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < removed.size(); ++i) {
             if (objects_[i] && matches(objects_[i].ptr())) std::swap(objects_[i], removed[i]);
@@ -45,7 +45,7 @@ class KnownObjects {
     }
     /// The objects are not cleared: other objects clear all cycles through them.
     void visit_references(ReferenceVisitor& each) const {
-        for (const pybind11::object& object : objects_) each.only_look_at(object.ptr());
+        for (const py::object& object : objects_) each.only_look_at(object.ptr());
     }
 
   private:
@@ -53,7 +53,7 @@ class KnownObjects {
     static std::size_t slot_of(std::uint64_t hash) noexcept { return hash * 0x9E3779B97F4A7C15ULL >> 60; }
 
     mutable GilMutex mutex_;
-    std::array<pybind11::object, 16> objects_;
+    std::array<py::object, 16> objects_;
 };
 
 }  // namespace bascule::python

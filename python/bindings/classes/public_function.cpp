@@ -13,8 +13,6 @@
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -8,7 +8,7 @@ namespace detail {
 /// Returns a pointer to the value pointer. The holder follows the value pointer in memory. Null if the
 /// object was never initialised.
 inline void** simple_place(PyObject* object) noexcept {
-    auto* instance = reinterpret_cast<pybind11::detail::instance*>(object);
+    auto* instance = reinterpret_cast<py::detail::instance*>(object);
     if (!instance->simple_layout || !instance->simple_holder_constructed) return nullptr;
     return instance->simple_value_holder;
 }
@@ -32,7 +32,7 @@ template <class T>
 [[gnu::always_inline]] inline const T* exact_value(PyObject* object, const PyTypeObject* type) noexcept {
     if (Py_TYPE(object) != type) return nullptr;
     return static_cast<const T*>(
-        reinterpret_cast<const pybind11::detail::instance*>(object)->simple_value_holder[0]);
+        reinterpret_cast<const py::detail::instance*>(object)->simple_value_holder[0]);
 }
 
 }  // namespace bascule::python

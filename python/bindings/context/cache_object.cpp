@@ -11,9 +11,6 @@
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

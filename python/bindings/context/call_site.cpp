@@ -20,9 +20,6 @@
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 
@@ -34,8 +31,7 @@ class KnownThread {
         if (Py_IsInitialized() == 0 || PyGILState_GetThisThreadState() == nullptr) return;
         if (PyGILState_Check() != 0 || interpreter_lives()) acquired_.emplace();
     }
-    KnownThread(const KnownThread&) = delete;
-    KnownThread& operator=(const KnownThread&) = delete;
+    KnownThread(KnownThread&&) = delete;
     explicit operator bool() const noexcept { return acquired_ && acquired_->held(); }
 
   private:
@@ -54,8 +50,7 @@ class NoGarbageCollection {
         const std::lock_guard lock(mutex_);
         if (--inside_ == 0 && was_on_) PyGC_Enable();
     }
-    NoGarbageCollection(const NoGarbageCollection&) = delete;
-    NoGarbageCollection& operator=(const NoGarbageCollection&) = delete;
+    NoGarbageCollection(NoGarbageCollection&&) = delete;
 
   private:
     inline static GilMutex mutex_;  // guards the members below

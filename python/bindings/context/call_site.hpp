@@ -11,7 +11,7 @@
 namespace bascule::python {
 
 /// The name of a Python file in messages: a notebook's cell is In[3]. Needs the GIL. Throws: error_already_set.
-std::string display_name(const pybind11::handle& file);
+std::string display_name(const py::handle& file);
 
 /// An instruction in a code object, as an address within that object. Code objects contain their instructions, so no
 /// two have equal addresses. The address is even; it is 0 outside Python.

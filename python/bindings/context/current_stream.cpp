@@ -7,8 +7,6 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

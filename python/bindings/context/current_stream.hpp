@@ -23,7 +23,7 @@ inline bool anything_entered() noexcept { return detail::ever_entered.load(std::
 std::optional<StreamRef> current_stream(Device device);
 
 /// The same as the bascule.Stream that was entered; null if there is no such stream.
-pybind11::object current_stream_object(Device device);
+py::object current_stream_object(Device device);
 
 /// The object that was entered last, if it is a stream.
 std::optional<StreamRef> innermost_stream();
@@ -32,16 +32,16 @@ std::optional<StreamRef> innermost_stream();
 std::optional<Device> entered_device();
 
 /// Enters a bascule.Stream, whose value is `stream`, like `with`. Throws: the error of a failing context variable.
-void enter_stream(const pybind11::object& object, StreamRef stream);
+void enter_stream(const py::object& object, StreamRef stream);
 /// Enters a bascule.Device, whose value is `device`. Throws: as above.
-void enter_device(const pybind11::object& object, Device device);
+void enter_device(const py::object& object, Device device);
 /// Leaves a stream or a device. Throws: ArgumentError unless it was entered last in this thread or task.
-void leave_current(const pybind11::object& object);
+void leave_current(const py::object& object);
 
 /// Makes a bascule.Stream current for its lifetime.
 class CurrentStream {
   public:
-    CurrentStream(pybind11::object object, StreamRef stream) : object_(std::move(object)) {
+    CurrentStream(py::object object, StreamRef stream) : object_(std::move(object)) {
         enter_stream(object_, stream);
     }
     ~CurrentStream() {
@@ -50,12 +50,11 @@ class CurrentStream {
         } catch (...) {  // it has been left already
         }
     }
-    const pybind11::object& object() const noexcept { return object_; }
-    CurrentStream(const CurrentStream&) = delete;
-    CurrentStream& operator=(const CurrentStream&) = delete;
+    const py::object& object() const noexcept { return object_; }
+    CurrentStream(CurrentStream&&) = delete;
 
   private:
-    pybind11::object object_;
+    py::object object_;
 };
 
 }  // namespace bascule::python

@@ -15,12 +15,8 @@
 #include "parts.hpp"
 #include "support/device_output.hpp"
 #include "support/errors.hpp"
-#include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/interruption.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -80,14 +76,10 @@ std::size_t stack_from(const py::object& bytes) {
         reject_field(ErrorKind::type, "stack_bytes", "`stack_bytes` must be a number of bytes, got {}.",
                      std::string(py::repr(bytes)));
     }
-    const py::int_ number(bytes);
-    const std::size_t wanted = PyLong_AsSize_t(number.ptr());
-    if (PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        reject_field(ErrorKind::value, "stack_bytes", "`stack_bytes` must be a number of bytes, got {}.",
-                     std::string(py::str(number)));
-    }
-    return wanted;
+    const py::object number = to_int(bytes);
+    if (const auto wanted = to_uint64(number)) return *wanted;
+    reject_field(ErrorKind::value, "stack_bytes", "`stack_bytes` must be a number of bytes, got {}.",
+                 std::string(py::str(number)));
 }
 
 }  // namespace

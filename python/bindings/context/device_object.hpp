@@ -16,7 +16,7 @@ namespace bascule::python {
 Device current_device();
 
 /// A bascule.Device or a device number; None: the current device. Throws: ArgumentError.
-Device device_from(const pybind11::object& device);
+Device device_from(const py::object& device);
 
 /// Returns "cuda:0 'NVIDIA H200'" or "emulated:0"; in null mode "emulated:0, executes nothing".
 std::string to_string(Device device);

@@ -19,9 +19,6 @@
 #include "support/interruption.hpp"
 #include "support/pybind.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -20,9 +20,6 @@
 #include "support/owners.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 
@@ -42,8 +39,7 @@ struct GraphObject {
             user = std::this_thread::get_id();
         }
         ~Used() { user = std::thread::id(); }
-        Used(const Used&) = delete;
-        Used& operator=(const Used&) = delete;
+        Used(Used&&) = delete;
 
         const std::lock_guard<std::mutex> lock;
         std::atomic<std::thread::id>& user;

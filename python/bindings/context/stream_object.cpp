@@ -6,6 +6,7 @@
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/current_stream.hpp"
@@ -14,11 +15,7 @@
 #include "support/attributes.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
-#include "support/names.hpp"
 #include "support/owners.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -82,34 +79,34 @@ StreamObject borrowed(std::uint64_t handle) {
     return {nullptr, StreamRef(handle, current_device()), py::none()};
 }
 
-float elapsed(const EventObject& start, const EventObject& end) {
-    for (const EventObject* event : {&start, &end}) {
-        if (event->event.timed()) continue;
+float elapsed(const Event& start, const Event& end) {
+    for (const Event* event : {&start, &end}) {
+        if (event->timed()) continue;
         reject_field(ErrorKind::value, "end",
                      "elapsed: the {} event was created with timing=False and has no time. Create both with "
                      "bascule.event().",
                      event == &start ? "first" : "second");
     }
-    if (!(start.event.device() == end.event.device())) {
+    if (!(start.device() == end.device())) {
         reject_field(
             ErrorKind::value, "end",
             "elapsed: the first event is on {} and the second on {}, and each device has its own clock. "
             "Record both on streams of one device.",
-            to_string(start.event.device()), to_string(end.event.device()));
+            to_string(start.device()), to_string(end.device()));
     }
     const auto ask = [&](const auto& question) {
         return without_gil([&] {
-            const ContextGuard context(start.event.device().context());
+            const ContextGuard context(start.device().context());
             return question();
         });
     };
     try {
-        return ask([&] { return Event::elapsed_ms(start.event.ref(), end.event.ref()); });
+        return ask([&] { return Event::elapsed_ms(start.ref(), end.ref()); });
     } catch (const CudaError& error) {
         if (error.details().code_name == "CUDA_ERROR_NOT_READY") {
             reject_field(ErrorKind::value, "end",
                          "elapsed: the {} event has not happened yet. Wait for it first: end.synchronize().",
-                         ask([&] { return start.event.ref().query(); }) ? "second" : "first");
+                         ask([&] { return start.ref().query(); }) ? "second" : "first");
         }
         if (error.details().code_name == "CUDA_ERROR_INVALID_HANDLE") {
             reject_field(
@@ -128,8 +125,8 @@ StreamObject new_stream(int priority) {
     return StreamObject{std::move(owned), ref, py::none()};
 }
 
-void wait_for_event(const StreamObject& stream, const EventObject& event) {
-    without_gil([&] { stream.ref.wait(event.event.ref()); });
+void wait_for_event(const StreamObject& stream, const Event& event) {
+    without_gil([&] { stream.ref.wait(event.ref()); });
 }
 
 StreamObject external_stream(const py::object& stream) {
@@ -239,7 +236,7 @@ void bind_streams(py::module_& module) {
 `bascule.stream()` creates a stream and owns it; `external_stream` and the default-stream functions borrow one. Any thread may use it.
 `with stream:` makes it the current stream: launches, copies, fills, new arrays and events in the block use it unless they are given
 another one. The current stream belongs to the thread, or to the asyncio task; blocks may be nested, and a stream may be entered again.)");
-    py::class_<EventObject> event(
+    py::class_<Event> event(
         module, "Event",
         R"(A point in the work of a stream, with a time stamp unless created with timing=False. Any thread may use it.)");
 
@@ -301,42 +298,39 @@ stream of a bascule.Graph it becomes part of the graph, and each launch of the g
     event
         .def(
             "record",
-            [](const EventObject& self, const py::object& stream) {
-                const StreamRef recorded = stream_or_current(stream, self.event.device(), "event");
-                without_gil([&] { self.event.ref().record(recorded); });
+            [](const Event& self, const py::object& stream) {
+                const StreamRef recorded = stream_or_current(stream, self.device(), "event");
+                without_gil([&] { self.ref().record(recorded); });
             },
             "stream"_a = py::none(),
             "Record the work enqueued so far on `stream` (None: the current stream, else the default "
             "stream).")
         .def(
             "wait",
-            [](const EventObject& self, const py::object& stream) {
+            [](const Event& self, const py::object& stream) {
                 const std::optional<StreamRef> given = to_stream(stream, current_device());
                 const StreamRef waiting =
-                    given ? *given : stream_or_current(py::none(), self.event.device(), "event");
-                without_gil([&] { waiting.wait(self.event.ref()); });
+                    given ? *given : stream_or_current(py::none(), self.device(), "event");
+                without_gil([&] { waiting.wait(self.ref()); });
             },
             "stream"_a = py::none(),
             "Make later work on `stream` (None: the current stream, else the default stream) wait for this "
             "event. The stream may be on another device.")
         .def(
-            "query",
-            [](const EventObject& self) { return without_gil([&] { return self.event.ref().query(); }); },
+            "query", [](const Event& self) { return without_gil([&] { return self.ref().query(); }); },
             "True when the recorded work has finished.")
         .def(
-            "synchronize",
-            [](const EventObject& self) { without_gil([&] { self.event.ref().synchronize(); }); },
+            "synchronize", [](const Event& self) { without_gil([&] { self.ref().synchronize(); }); },
             "Wait on the host until the recorded work has finished.")
         .def("elapsed", &elapsed, "end"_a,
              "Milliseconds from this event to `end`. Both must be recorded, finished, and created with "
              "timing.")
         .def("elapsed_time", &elapsed, "end"_a, "The same as `elapsed`, by Numba's and PyTorch's name.")
         .def_property_readonly(
-            "device", [](const EventObject& self) { return self.event.device(); },
+            "device", [](const Event& self) { return self.device(); },
             "The device that the event was created on.")
-        .def("__repr__", [](const EventObject& self) {
-            return fmt::format("<bascule.Event {:#x} on {}>", self.event.ref().handle(),
-                               to_string(self.event.device()));
+        .def("__repr__", [](const Event& self) {
+            return fmt::format("<bascule.Event {:#x} on {}>", self.ref().handle(), to_string(self.device()));
         });
 
     module.def("stream", &new_stream, py::kw_only(), "priority"_a = 0,
@@ -374,7 +368,7 @@ True)");
         [](bool timing) {
             const Device device = current_device();
             return without_gil(
-                [&] { return EventObject{Event(device, timing ? Event::Timing::on : Event::Timing::off)}; });
+                [&] { return Event(device, timing ? Event::Timing::on : Event::Timing::off); });
         },
         py::kw_only(), "timing"_a = true, "Create an event on the current device.");
     module.def(

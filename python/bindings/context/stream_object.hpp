@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "classes/collected.hpp"
@@ -17,8 +16,8 @@ namespace bascule::python {
 struct StreamObject {
     std::shared_ptr<Stream> owned;  ///< null if borrowed
     StreamRef ref;
-    pybind11::object foreign;  ///< the owner of a borrowed stream, if known
-    bool lent = false;         ///< to launchers that do not keep it (launch/known_launchers.hpp)
+    py::object foreign;  ///< the owner of a borrowed stream, if known
+    bool lent = false;   ///< to launchers that do not keep it (launch/known_launchers.hpp)
 
     ~StreamObject() {
         if (lent) [[unlikely]]
@@ -30,15 +29,10 @@ struct StreamObject {
     void visit_references(ReferenceVisitor& each) { each(foreign); }
 };
 
-/// The value of a bascule.Event.
-struct EventObject {
-    Event event;
-};
-
 /// Converts a bascule.Stream, an integer handle (0: the default stream), or any object with `__cuda_stream__`, `.ptr`,
 /// `.cuda_stream` or `.handle`. Returns nothing for None. A handle belongs to `device` unless the driver reports
 /// another device. Throws: ArgumentError that names `stream` and the accepted forms.
-std::optional<StreamRef> to_stream(pybind11::handle object, Device device);
+std::optional<StreamRef> to_stream(py::handle object, Device device);
 
 /// Returns "0x55d0c8 on emulated:0" or "legacy default on cuda:1 'NVIDIA H200'".
 std::string describe(StreamRef stream);
@@ -52,8 +46,8 @@ void require_no_capture_of_libraries(Device device);
 
 /// The given stream, else the current one, else the default stream. It must belong to `device`, the device of `what`.
 /// Throws: as to_stream and require_device.
-StreamRef stream_or_current(const pybind11::object& given, Device device, const char* what);
+StreamRef stream_or_current(const py::object& given, Device device, const char* what);
 /// The same as a bascule.Stream, which keeps the stream's owner alive.
-pybind11::object stream_object_or_current(const pybind11::object& given, Device device, const char* what);
+py::object stream_object_or_current(const py::object& given, Device device, const char* what);
 
 }  // namespace bascule::python

@@ -21,9 +21,6 @@
 #include "support/stack_room.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -14,12 +14,12 @@ namespace bascule::python {
 /// Makes a bascule.DeviceArray from the tensor, bound to the current stream, else to the default stream of its device.
 /// Takes ownership of the tensor unless it throws. Throws: ArgumentError for a tensor that DeviceArray does not
 /// support.
-pybind11::object import_managed(dlpack::ManagedVersioned* managed);
+py::object import_managed(dlpack::ManagedVersioned* managed);
 
 /// The result of `__dlpack__` for a launch: memory that is safe to use on the view's stream, and its owner.
 struct ImportedTensor {
     ArrayView view;
-    pybind11::object owner;
+    py::object owner;
 };
 
 /// The kind of memory that `__dlpack_device__` names; `none` for an object without `__dlpack__`.

@@ -21,10 +21,7 @@
 #include "exchange/dlpack_managed.hpp"
 #include "parts.hpp"
 #include "support/errors.hpp"
-#include "support/gil.hpp"
 #include "support/names.hpp"
-
-namespace py = pybind11;
 
 namespace bascule::python {
 namespace {

@@ -8,10 +8,6 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
-#include "support/without_gil.hpp"
-
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -7,9 +7,6 @@
 
 #include "context/device_object.hpp"
 #include "exchange/dlpack_managed.hpp"
-#include "support/gil.hpp"
-
-namespace py = pybind11;
 
 namespace bascule::python {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,23 +17,17 @@ namespace bascule::python {
 /// The capsule names for each form of tensor. A consumer renames the capsule, so that the capsule's destructor does not
 /// delete the tensor.
 template <class Form>
-struct CapsuleNames;
-template <>
-struct CapsuleNames<dlpack::Managed> {
-    static constexpr const char* fresh = "dltensor";
-    static constexpr const char* used = "used_dltensor";
-};
-template <>
-struct CapsuleNames<dlpack::ManagedVersioned> {
-    static constexpr const char* fresh = "dltensor_versioned";
-    static constexpr const char* used = "used_dltensor_versioned";
+struct CapsuleNames {
+    static constexpr bool versioned = std::is_same_v<Form, dlpack::ManagedVersioned>;
+    static constexpr const char* fresh = versioned ? "dltensor_versioned" : "dltensor";
+    static constexpr const char* used = versioned ? "used_dltensor_versioned" : "used_dltensor";
 };
 
 /// Calls the tensor's deleter, if it has one. Preserves a Python error that is set.
 template <class Form>
 void free_managed(Form* managed) noexcept {
     if (managed->deleter == nullptr) return;
-    const pybind11::error_scope pending;
+    const py::error_scope pending;
     managed->deleter(managed);
 }
 
@@ -105,19 +100,19 @@ Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> exten
 
 /// Makes a new capsule, which deletes the tensor unless a library consumes it. Takes the tensor, also when it throws.
 template <class Form>
-pybind11::object make_capsule(Form* managed) {
+py::object make_capsule(Form* managed) {
     PyObject* capsule = PyCapsule_New(managed, CapsuleNames<Form>::fresh, &detail::destroy_capsule<Form>);
     if (capsule == nullptr) {
         free_managed(managed);
-        throw pybind11::error_already_set();
+        throw py::error_already_set();
     }
-    return pybind11::reinterpret_steal<pybind11::object>(capsule);
+    return py::reinterpret_steal<py::object>(capsule);
 }
 
 /// Makes a Python object that deletes the tensor when it is destroyed. An array that views the tensor keeps it. Takes
 /// the tensor unless it throws.
 template <class Form>
-pybind11::object make_holder(Form* managed) {
+py::object make_holder(Form* managed) {
     return owned(PyCapsule_New(managed, "bascule.dlpack_tensor", &detail::destroy_holder<Form>));
 }
 

@@ -12,14 +12,9 @@
 #include "exchange/plain_interface.hpp"
 #include "parts.hpp"
 #include "support/cpython.hpp"
-#include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
 #include "support/stack_room.hpp"
-#include "types/type_profile.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -170,8 +165,7 @@ std::string_view read_typestr(PyObject* object) {
 class Entries {
   public:
     Entries() = default;
-    Entries(const Entries&) = delete;
-    Entries& operator=(const Entries&) = delete;
+    Entries(Entries&&) = delete;
     ~Entries() {
         for (PyObject* value : values_) Py_XDECREF(value);
     }

@@ -14,8 +14,8 @@ namespace bascule::python {
 
 /// An array as its producer described it.
 struct DescribedArray {
-    ArrayView view;           ///< validated
-    pybind11::object mask{};  ///< the value of `mask`, not read yet; null if it is missing or None
+    ArrayView view;     ///< validated
+    py::object mask{};  ///< the value of `mask`, not read yet; null if it is missing or None
 };
 
 namespace detail {
@@ -43,7 +43,7 @@ std::string take_absence();
 
 /// Like call_interface, but null if the attribute raises AttributeError, whose message goes to `absence`. Throws: as
 /// call_interface and take_absence.
-pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
+py::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
 
 /// Reads the array that a descriptor describes, by the fast path or else by the general one. Remembers the positions of
 /// the dict's keys for the type `producer`. Throws: ArgumentError (type, missing_key, value) that names the key; a

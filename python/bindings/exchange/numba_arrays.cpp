@@ -10,8 +10,6 @@
 #include "support/names.hpp"
 #include "types/type_profile.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

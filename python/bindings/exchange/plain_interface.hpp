@@ -172,7 +172,7 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
 [[gnu::always_inline]] inline bool read_plain_interface(PyObject* descriptor, KeyPlaces& keys,
                                                         PlainArray& array, Dimensions* shape) noexcept {
     if (!PyDict_CheckExact(descriptor)) return false;
-    const pybind11::scoped_critical_section undisturbed(descriptor);
+    const py::scoped_critical_section undisturbed(descriptor);
     KeyValues found;
     if (!detail::find_values(entries_of(descriptor), keys, found)) [[unlikely]]
         found = detail::learn_values(descriptor, keys);

@@ -2,16 +2,12 @@
 #include "exchange/producer_streams.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/stream_object.hpp"
@@ -19,9 +15,6 @@
 #include "parts.hpp"
 #include "support/without_gil.hpp"
 #include "types/type_profile.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 
@@ -79,18 +72,6 @@ void name_stream(ArrayView& view, StreamRef stream, Device home, StreamSource so
     view.stream.source = source;
 }
 
-/// Reads BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1". True if it is not set.
-bool sync_by_environment() {
-    const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
-    const std::string_view text = value == nullptr ? "" : value;
-    if (text.empty() || text == "1") return true;
-    if (text == "0") return false;
-    reject_field(ErrorKind::value, "BASCULE_CUDA_ARRAY_INTERFACE_SYNC",
-                 "BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' streams are waited "
-                 "for) or 0 (they are not), or unset it.",
-                 shortened(text));
-}
-
 }  // namespace
 
 py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayView& view) {
@@ -129,10 +110,6 @@ void bind_producer_streams(py::module_& module) {
     module.def(
         "_ask_libraries", [](bool ask) { asks_libraries.store(ask, std::memory_order_relaxed); },
         py::arg("ask").noconvert());
-    module.def("_interface_sync", [] {
-        detail::interface_syncs.store(sync_by_environment());
-        return interface_sync();
-    });
     module.def(
         "_set_interface_sync", [](bool on) { detail::interface_syncs.store(on); }, "on"_a);
 }

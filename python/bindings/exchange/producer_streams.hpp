@@ -15,7 +15,7 @@ namespace bascule::python {
 /// If none is known, the array names no stream, and a warning is issued the first time that the type is seen.
 /// `consumer` is the stream that will use the array, as far as it is known. Returns an object to keep alive with the
 /// array, or null. Throws: exceptions of the library; the warning, if warnings are errors.
-pybind11::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayView& view);
+py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayView& view);
 
 /// True if find_stream must be called.
 inline bool needs_stream(const ArrayView& view) noexcept { return !view.stream && view.version < 3; }

@@ -4,14 +4,10 @@
 #include "arrays/array_object.hpp"
 #include "classes/added_method.hpp"
 #include "context/device_object.hpp"
-#include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/toolkit.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {

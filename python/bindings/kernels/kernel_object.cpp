@@ -1,7 +1,6 @@
 // bascule.Kernel and bascule.Module.
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -18,9 +17,7 @@
 #include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 
-#include "classes/property_repr.hpp"
 #include "context/device_object.hpp"
-#include "context/stream_object.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
@@ -34,9 +31,6 @@
 #include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 #include "values/launch_config.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -295,15 +289,13 @@ void bind_kernel_values(py::module_& module) {
             "Blocks of its clusters in x, y and z, by __cluster_dims__; None where the text does not say it.")
         .def_readonly("non_portable_cluster", &KernelAttributes::non_portable_cluster,
                       "Whether clusters of more than 8 blocks are allowed.")
-        .def(py::self == py::self)
-        .def("__repr__", &repr_of_properties);
+        .def(py::self == py::self);
     py::class_<Occupancy>(module, "Occupancy", "Occupancy of a kernel with one block size. Does not change.")
         .def_readonly("blocks", &Occupancy::blocks, "Resident blocks per SM.")
         .def_readonly("ratio", &Occupancy::ratio, "Resident warps over the most that an SM holds: 0 to 1.")
         .def_readonly("grid", &Occupancy::grid,
                       "Resident blocks on the device: the least grid that fills it.")
-        .def(py::self == py::self)
-        .def("__repr__", &repr_of_properties);
+        .def(py::self == py::self);
 }
 
 [[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs& given) {
@@ -327,9 +319,7 @@ void bind_kernel(py::module_& module) {
 
 `kernel[grid, block](arguments)` launches it; arguments are checked against the C++ parameters and converted. Compiled at first use;
 any thread may use it.)")
-        .def(
-            "__getitem__",
-            [](const KernelObject& self, const py::object& key) { return launcher_of(self, key); }, "key"_a)
+        .def("__getitem__", &launcher_of, "key"_a)
         .def("__call__", &fail_unconfigured)
         .def(
             "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,
@@ -457,25 +447,6 @@ KernelObject attribute(const Module& module, const std::string& name) {
     }
 }
 
-/// The kernels that `module.name` can find, for completion. Compiles nothing.
-py::list names_of_attributes(const py::object& self) {
-    py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
-    std::map<std::string, int> unqualified;  // last components of qualified names, with their counts
-    for (const std::string& name : self.cast<const Module&>().kernel_names()) {
-        const std::size_t colons = name.rfind("::");
-        if (name.find('<') != std::string::npos) continue;
-        if (colons != std::string::npos) {
-            ++unqualified[name.substr(colons + 2)];
-        } else if (!names.contains(name)) {
-            names.append(name);
-        }
-    }
-    for (const auto& [name, kernels] : unqualified) {
-        if (kernels == 1 && !names.contains(name)) names.append(name);
-    }
-    return names;
-}
-
 /// Compiles the functions that are not templates. Returns the image's origin; None if all kernels are templates.
 py::object compile_now(const Module& module) {
     if (module.only_templates()) return py::none();
@@ -543,7 +514,6 @@ disk keeps the set: the same set is found in the next process, another set is co
             "Names of the __global__ functions, including those that macros and includes make.")
         .def_property_readonly("source", [](const Module& self) { return self.source().text; })
         .def("__iter__", [](const Module& self) { return py::iter(py::cast(self.kernel_names())); })
-        .def("__dir__", &names_of_attributes)
         .def("_ipython_key_completions_", &Module::kernel_names)
         .def(
             "precompile",

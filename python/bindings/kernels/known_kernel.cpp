@@ -7,19 +7,15 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
-#include <bascule/runtime/kernels/library.hpp>
 
 #include "classes/added_method.hpp"
 #include "context/device_object.hpp"
-#include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "parts.hpp"
 #include "support/pybind.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {

@@ -11,9 +11,6 @@
 #include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -3,8 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "classes/added_method.hpp"
-#include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
@@ -13,15 +11,8 @@
 #include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
-
-/// Immutable classes, whose copies are the object itself.
-constexpr const char* immutable[] = {"CompileOptions", "Device",   "Diagnostic", "Kernel",
-                                     "LaunchConfig",   "Launcher", "Module"};
 
 /// The arguments of `_make_module` for a module of the same program.
 py::tuple module_recipe(const Module& module) {
@@ -75,23 +66,6 @@ void bind_pickling(py::module_& module) {
     module.def("_find_kernel", &find_referred_kernel, "module"_a, "name"_a, "positional"_a, "named"_a,
                "expression"_a, "together"_a);
     module.def("_launcher_recipe", &launcher_recipe, "launcher"_a);
-    for (const char* name : immutable) {
-        const py::object type = module.attr(name);
-        add_method(type, "__copy__", [](const py::object& self) { return self; });
-        add_method(
-            type, "__deepcopy__", [](const py::object& self, const py::object&) { return self; }, "memo"_a);
-    }
-}
-
-void bind_reduction(py::module_& module) {
-    for (const auto& [name, type] : module.attr("__dict__").cast<py::dict>()) {
-        const bool is_ours =
-            PyType_Check(type.ptr()) && type.attr("__module__").equal(module.attr("__name__"));
-        if (!is_ours) continue;
-        add_method(py::reinterpret_borrow<py::object>(type), "__reduce__", [](const py::object& self) {
-            return py::module_::import("bascule._pickling").attr("reduce")(self);
-        });
-    }
 }
 
 }  // namespace bascule::python

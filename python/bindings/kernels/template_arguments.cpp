@@ -8,8 +8,6 @@
 
 #include "support/integers.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -14,15 +14,11 @@
 #include <bascule/runtime/trace/trace_clock.hpp>
 #include <bascule/runtime/trace/trace_events.hpp>
 
-#include "context/call_site.hpp"
 #include "context/stream_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 #include "values/launch_config.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {

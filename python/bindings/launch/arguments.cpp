@@ -28,8 +28,6 @@
 #include "types/tensor_state.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -7,8 +7,6 @@
 
 #include "values/launch_config.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 
 UnpackedArguments::UnpackedArguments(const py::tuple& positional, const py::object& named)

@@ -28,13 +28,13 @@ struct CallArguments {
 /// Converts a tuple of arguments and a dict of named ones (or None) to the form of a vectorcall. Borrows both.
 class UnpackedArguments {
   public:
-    UnpackedArguments(const pybind11::tuple& positional, const pybind11::object& named);
+    UnpackedArguments(const py::tuple& positional, const py::object& named);
     CallArguments get() const noexcept { return {objects_.data(), positional_, names_.ptr()}; }
 
   private:
     std::vector<PyObject*> objects_;
     Py_ssize_t positional_;
-    pybind11::object names_;  // null if there are none
+    py::object names_;  // null if there are none
 };
 
 /// One slot per parameter. Up to 32 need no allocation.
@@ -45,8 +45,7 @@ class Slots {
         if (count > inline_.size()) more_.resize(count);
         span_ = more_.empty() ? std::span<T>(inline_.data(), count) : std::span<T>(more_);
     }
-    Slots(const Slots&) = delete;
-    Slots& operator=(const Slots&) = delete;
+    Slots(Slots&&) = delete;
     std::span<T> span() noexcept { return span_; }
 
   private:

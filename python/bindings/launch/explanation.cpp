@@ -18,9 +18,6 @@
 #include "textures/texture_object.hpp"
 #include "values/launch_config.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 
@@ -63,12 +60,8 @@ py::dict order_of(const ArrayView& view, bool own, int index, std::span<const Pr
     if (!view.stream) return order;
     const Producer producer{view.stream, index};
     order["stream"] = describe(stream_of(producer, stream));
-    bool joined = false;
-    for (const Producer& other : producers) {
-        if (!other.stream.same_stream(view.stream)) continue;
-        joined = true;
-        order["with"] = other.argument;
-    }
+    const bool joined = std::ranges::any_of(
+        producers, [&](const Producer& other) { return other.stream.same_stream(view.stream); });
     order["means"] = !joined ? "unordered" : needs_wait(producer, stream) ? "wait" : "same";
     return order;
 }
@@ -140,20 +133,16 @@ py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
 
 py::dict launch_facts(const LaunchState& state, const Kernel& kernel, const LaunchConfig* config) {
     const LaunchPlan& plan = state.plan;
-    py::dict facts("kernel"_a = KernelObject{kernel}, "config"_a = py::none(),
-                   "work"_a = py::tuple(py::cast(plan.work)), "shared_bytes"_a = plan.shared_bytes,
-                   "stream"_a = py::none(), "peer"_a = false, "sync"_a = true, "streams"_a = py::list());
+    const LaunchOptions options = plan.options != nullptr ? *plan.options : LaunchOptions{};
     if (config == nullptr && plan.configured && plan.work.empty()) config = &plan.config;
-    if (config != nullptr) facts["config"] = *config;
-    if (plan.stream) facts["stream"] = describe(*plan.stream);
-    if (plan.options == nullptr) return facts;
-    facts["peer"] = plan.options->peer;
-    facts["sync"] = plan.options->sync;
     py::list streams;
-    for (const auto& [parameter, stream] : plan.options->streams)
+    for (const auto& [parameter, stream] : options.streams)
         streams.append(py::make_tuple(parameter, describe(stream)));
-    facts["streams"] = streams;
-    return facts;
+    return py::dict("kernel"_a = KernelObject{kernel},
+                    "config"_a = config != nullptr ? std::optional(*config) : std::nullopt,
+                    "work"_a = py::tuple(py::cast(plan.work)), "shared_bytes"_a = plan.shared_bytes,
+                    "stream"_a = plan.stream ? std::optional(describe(*plan.stream)) : std::nullopt,
+                    "peer"_a = options.peer, "sync"_a = options.sync, "streams"_a = streams);
 }
 
 }  // namespace bascule::python

@@ -9,10 +9,10 @@ namespace bascule::python {
 
 /// Returns a bascule.Explanation of the launch with these arguments, which is prepared like every launch but not
 /// enqueued. Throws: as the launch before its first operation.
-pybind11::object explain_launch(LaunchState& state, const CallArguments& arguments);
+py::object explain_launch(LaunchState& state, const CallArguments& arguments);
 
 /// Returns a dict: kernel, config (None if no grid is known yet), work, shared_bytes, stream, peer, sync, streams.
 /// `config` is the chosen configuration, or null.
-pybind11::dict launch_facts(const LaunchState& state, const Kernel& kernel, const LaunchConfig* config);
+py::dict launch_facts(const LaunchState& state, const Kernel& kernel, const LaunchConfig* config);
 
 }  // namespace bascule::python

@@ -31,7 +31,7 @@ inline PyTypeObject* kernel_type = nullptr;  // set once by find_known_launchers
 struct KernelObject {
     Kernel kernel;
     std::unique_ptr<KnownLaunchers> launchers = std::make_unique<KnownLaunchers>();
-    pybind11::object attribute{};    ///< its interned name if it is a module's attribute; else null
+    py::object attribute{};          ///< its interned name if it is a module's attribute; else null
     unsigned int module_version{0};  ///< version_tag of the module's type, which had no such attribute then
 
     void visit_references(ReferenceVisitor& each) const {
@@ -45,6 +45,6 @@ struct KernelObject {
 /// object owns the stream.
 LauncherKey lend_stream(const KernelObject& kernel, LaunchPlan& plan, LauncherKey key);
 /// Caches a launcher that was made with such a key.
-void remember_launcher(const KernelObject& kernel, const pybind11::object& launcher);
+void remember_launcher(const KernelObject& kernel, const py::object& launcher);
 
 }  // namespace bascule::python

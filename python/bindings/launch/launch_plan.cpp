@@ -7,11 +7,9 @@
 #include "context/stream_object.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 
-LaunchPlan to_plan(LaunchConfig config, const pybind11::object& stream) {
+LaunchPlan to_plan(LaunchConfig config, const py::object& stream) {
     const Device device = current_device();
     return {config, {}, 0, to_stream(stream, device), stream};
 }
@@ -68,10 +66,8 @@ std::vector<std::pair<std::string, StreamRef>> to_streams(const py::dict& stream
 }  // namespace
 
 const StreamRef* LaunchOptions::stream_of(const std::string& parameter) const noexcept {
-    for (const auto& [name, stream] : streams) {
-        if (name == parameter) return &stream;
-    }
-    return nullptr;
+    const auto named = std::ranges::find(streams, parameter, &std::pair<std::string, StreamRef>::first);
+    return named == streams.end() ? nullptr : &named->second;
 }
 
 std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const LaunchOptions>& base,

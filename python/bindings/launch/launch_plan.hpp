@@ -23,7 +23,7 @@ struct LaunchOptions {
     bool peer = false;                                       ///< arrays of other devices are accepted
     bool sync = true;                                        ///< the arrays' streams are waited for
     std::vector<std::pair<std::string, StreamRef>> streams;  ///< for arrays that name none, by parameter
-    pybind11::object kept;                                   ///< the owners of those streams
+    py::object kept;                                         ///< the owners of those streams
 
     /// The stream that the caller named for a parameter; null if none.
     const StreamRef* stream_of(const std::string& parameter) const noexcept;
@@ -32,8 +32,8 @@ struct LaunchOptions {
 /// Returns `base` (null: the defaults) with the options that are not None. Null if the result has only defaults.
 /// Throws: ArgumentError that names the option.
 std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const LaunchOptions>& base,
-                                                const pybind11::object& peer, const pybind11::object& sync,
-                                                const pybind11::object& streams);
+                                                const py::object& peer, const py::object& sync,
+                                                const py::object& streams);
 
 /// Call this before the arguments are set. Makes the pack ignore their streams if the options say so.
 void prepare_pack(ArgumentPack& pack, const LaunchOptions* options);
@@ -47,7 +47,7 @@ struct LaunchPlan {
     std::vector<std::uint64_t> work;  ///< threads along each axis: grid and block are chosen for them
     std::uint32_t shared_bytes = 0;   ///< used with `work`
     std::optional<StreamRef> stream;  ///< empty: chosen at each launch
-    pybind11::object stream_object;   ///< kept alive with the launcher; see LaunchState::stream_object
+    py::object stream_object;         ///< kept alive with the launcher; see LaunchState::stream_object
     std::shared_ptr<const LaunchOptions> options{};  ///< null: the defaults
     bool configured = true;                          ///< false: no grid is known, for `explain` and `prepare`
     LaunchSite site{};                               ///< the line that made the launcher
@@ -60,7 +60,7 @@ struct LaunchPlan {
 };
 
 /// Makes a plan. `stream` is a stream object of the user, or None. Throws: ArgumentError if it is not a stream.
-LaunchPlan to_plan(LaunchConfig config, const pybind11::object& stream);
+LaunchPlan to_plan(LaunchConfig config, const py::object& stream);
 
 /// The device and the stream of a launch before its arguments are read: the given stream, else the stream or device
 /// that was entered last, else the current device.

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -21,9 +20,6 @@
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "values/launch_config.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {

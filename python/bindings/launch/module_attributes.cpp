@@ -8,8 +8,6 @@
 #include "parts.hpp"
 #include "support/cpython.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

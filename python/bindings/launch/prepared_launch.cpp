@@ -7,14 +7,10 @@
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
-#include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "launch/arguments.hpp"
 #include "launch/kernel_loading.hpp"
-#include "support/gil.hpp"
 #include "support/stack_room.hpp"
-
-namespace py = pybind11;
 
 namespace bascule::python {
 namespace {

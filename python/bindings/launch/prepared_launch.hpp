@@ -60,7 +60,7 @@ class LaunchState {
 
     /// The object that was given as the stream, such as a bascule.Stream; null or None if none was. For a borrowed
     /// stream, a new bascule.Stream.
-    pybind11::object stream_object() const;
+    py::object stream_object() const;
     /// Takes ownership of the stream that the launcher borrows.
     void keep_stream() noexcept { kept_stream_ = plan.lent_stream.lock(); }
 
@@ -93,8 +93,7 @@ class PreparedLaunch {
     /// Reads each argument once and checks it. If `seen` is given, it receives what was read, and borrows from the call.
     /// Throws: ArgumentError that names the argument; a producer's own exception unchanged; as LaunchState::resolve.
     PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen = nullptr);
-    PreparedLaunch(const PreparedLaunch&) = delete;
-    PreparedLaunch& operator=(const PreparedLaunch&) = delete;
+    PreparedLaunch(PreparedLaunch&&) = delete;
 
     const Kernel& function() const noexcept { return chosen_ ? *chosen_ : resolved_.function; }
     Device device() const noexcept { return device_; }

@@ -4,9 +4,6 @@
 
 #include "parts.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 void bind_arguments(py::module_& module) {
     py::class_<RawPointerObject>(module, "RawPointer", "A device address that the caller vouches for.")

@@ -16,7 +16,7 @@ struct RawPointerObject {
 
 /// A copy of a buffer's bytes.
 struct RawBytesObject {
-    pybind11::bytes bytes;
+    py::bytes bytes;
 
     void visit_references(ReferenceVisitor& each) { each.only_look_at(bytes.ptr()); }
 };

@@ -21,31 +21,15 @@
 #include "support/without_gil.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 
-Scalar scalar_of(bool value) {
-    Scalar scalar;
-    scalar.kind = Scalar::Kind::boolean;
-    scalar.boolean = value;
-    return scalar;
-}
+Scalar scalar_of(bool value) { return {.kind = Scalar::Kind::boolean, .boolean = value}; }
 
-Scalar scalar_of(double value) {
-    Scalar scalar;
-    scalar.kind = Scalar::Kind::floating;
-    scalar.floating = value;
-    return scalar;
-}
+Scalar scalar_of(double value) { return {.kind = Scalar::Kind::floating, .floating = value}; }
 
 Scalar scalar_of(Py_complex value) {
-    Scalar scalar;
-    scalar.kind = Scalar::Kind::complex;
-    scalar.real = value.real;
-    scalar.imaginary = value.imag;
-    return scalar;
+    return {.kind = Scalar::Kind::complex, .real = value.real, .imaginary = value.imag};
 }
 
 /// Converts an int of any size.
@@ -230,26 +214,15 @@ std::int64_t signed_value(const Bytes& bytes) noexcept {
 }
 
 Scalar number_of_bytes(DType::Kind kind, const Bytes& bytes) {
-    Scalar scalar;
-    scalar.dtype = DType{kind, static_cast<std::uint32_t>(bytes.count)};
-    switch (kind) {
-        case DType::Kind::boolean:
-            scalar.kind = Scalar::Kind::boolean;
-            scalar.boolean = bytes.as<std::uint8_t>() != 0;
-            break;
-        case DType::Kind::floating:
-            scalar.kind = Scalar::Kind::floating;
-            scalar.floating = bytes.count == 4 ? bytes.as<float>() : bytes.as<double>();
-            break;
-        case DType::Kind::signed_integer:
-            scalar.integer = signed_value(bytes);
-            break;
-        default:
-            scalar.unsigned_integer = bytes.as<std::uint64_t>();  // the upper bytes are 0
-            scalar.integer = static_cast<std::int64_t>(scalar.unsigned_integer);
-            if (scalar.integer < 0) scalar.kind = Scalar::Kind::unsigned_integer;
-    }
-    return scalar;
+    if (kind == DType::Kind::boolean) return scalar_of(bytes.as<std::uint8_t>() != 0);
+    if (kind == DType::Kind::floating)
+        return scalar_of(bytes.count == 4 ? bytes.as<float>() : bytes.as<double>());
+    if (kind == DType::Kind::signed_integer) return {.integer = signed_value(bytes)};
+    const auto number = bytes.as<std::uint64_t>();  // the upper bytes are 0
+    const auto integer = static_cast<std::int64_t>(number);
+    return {.kind = integer < 0 ? Scalar::Kind::unsigned_integer : Scalar::Kind::integer,
+            .integer = integer,
+            .unsigned_integer = number};
 }
 
 }  // namespace
@@ -298,7 +271,10 @@ std::optional<ArgumentValue> read_ctypes_number(PyObject* object) {
     if (bytes.count == 0) return std::nullopt;
     if (letter == 'P') return RawPointer{bytes.as<std::uint64_t>()};
     for (const Row& row : rows) {
-        if (row.letters.find(letter) != row.letters.npos) return number_of_bytes(row.kind, bytes);
+        if (row.letters.find(letter) == row.letters.npos) continue;
+        Scalar scalar = number_of_bytes(row.kind, bytes);
+        scalar.dtype = DType{row.kind, static_cast<std::uint32_t>(bytes.count)};
+        return scalar;
     }
     return std::nullopt;
 }

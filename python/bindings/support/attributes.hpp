@@ -18,16 +18,8 @@ inline bool has_attribute(PyObject* object, PyObject* name) noexcept {
 #endif
 }
 
-inline bool has_attribute(pybind11::handle object, const char* name) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    PyObject* attribute = nullptr;
-    const int found = PyObject_GetOptionalAttrString(object.ptr(), name, &attribute);
-    if (found < 0) PyErr_Clear();
-    Py_XDECREF(attribute);
-    return found > 0;
-#else
-    return PyObject_HasAttrString(object.ptr(), name) != 0;
-#endif
+inline bool has_attribute(py::handle object, const char* name) {
+    return has_attribute(object.ptr(), py::str(name).ptr());
 }
 
 }  // namespace bascule::python

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

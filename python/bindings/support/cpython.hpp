@@ -17,12 +17,12 @@ void check_cpython();
 
 // --- Threads
 
-/// True once the interpreter is finalizing.
-inline bool is_finalizing() noexcept {
+/// False once the interpreter is finalizing. Python objects are then leaked.
+inline bool interpreter_lives() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing() != 0;
+    return Py_IsFinalizing() == 0;
 #else
-    return _Py_IsFinalizing() != 0;
+    return _Py_IsFinalizing() == 0;
 #endif
 }
 
@@ -39,11 +39,11 @@ inline PyThreadState* attached_thread_state() noexcept {
 
 /// Looks up an attribute in the dicts of the class and its bases, as Python does for objects of the class. The
 /// metaclass has no influence. Null if there is none.
-inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
+inline py::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
-    return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
+    return py::reinterpret_steal<py::object>(_PyType_LookupRef(type, name));
 #else
-    return pybind11::reinterpret_borrow<pybind11::object>(_PyType_Lookup(type, name));
+    return py::reinterpret_borrow<py::object>(_PyType_Lookup(type, name));
 #endif
 }
 

@@ -11,8 +11,6 @@
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

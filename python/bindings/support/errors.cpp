@@ -15,8 +15,6 @@
 #include "support/interruption.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

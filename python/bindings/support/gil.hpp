@@ -11,9 +11,6 @@
 
 namespace bascule::python {
 
-/// False once the interpreter is finalizing. Python objects are then leaked.
-inline bool interpreter_lives() noexcept { return !is_finalizing(); }
-
 /// Blocks forever. For daemon threads that are inside Bascule when the interpreter ends.
 [[noreturn]] inline void stop_this_thread() noexcept {
     for (;;) pause();
@@ -36,7 +33,7 @@ void call_unraisable(const char* place, const Call& call) noexcept {
     try {
         try {
             into_python(call);
-        } catch (pybind11::error_already_set& error) {
+        } catch (py::error_already_set& error) {
             into_python([&] { error.discard_as_unraisable(place); });
         }
     } catch (const std::exception&) {  // out of memory for a report
@@ -63,8 +60,7 @@ class GilReleased {
   public:
     GilReleased() noexcept : state_(PyEval_SaveThread()) {}
     ~GilReleased() { restore_gil(state_); }
-    GilReleased(const GilReleased&) = delete;
-    GilReleased& operator=(const GilReleased&) = delete;
+    GilReleased(GilReleased&&) = delete;
 
   private:
     PyThreadState* state_;
@@ -91,8 +87,7 @@ class GilAcquired {
     ~GilAcquired() {
         if (held_) PyGILState_Release(state_);
     }
-    GilAcquired(const GilAcquired&) = delete;
-    GilAcquired& operator=(const GilAcquired&) = delete;
+    GilAcquired(GilAcquired&&) = delete;
 
     bool held() const noexcept { return held_; }
 

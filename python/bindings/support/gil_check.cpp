@@ -16,8 +16,6 @@
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -4,32 +4,31 @@
 #include <cstdint>
 #include <optional>
 
-#include "support/cpython.hpp"
 #include "support/pybind.hpp"
 
 namespace bascule::python {
 
 /// True for an int, and for an object with `__index__`. False for bool.
-inline bool is_integer(pybind11::handle object) noexcept {
+inline bool is_integer(py::handle object) noexcept {
     return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0;
 }
 
 /// The int of an object with `__index__`. Throws: its exception.
-inline pybind11::object to_int(pybind11::handle number) { return owned(PyNumber_Index(number.ptr())); }
+inline py::object to_int(py::handle number) { return owned(PyNumber_Index(number.ptr())); }
 
 /// The same; null if it is not an integer, for example a NumPy array of several. Throws: exceptions other than TypeError.
-inline pybind11::object try_int(pybind11::handle number) {
+inline py::object try_int(py::handle number) {
     if (!is_integer(number)) return {};
-    auto integer = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(number.ptr()));
+    auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
     if (!integer) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw pybind11::error_already_set();
+        if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
         PyErr_Clear();
     }
     return integer;
 }
 
 /// True for containers of integers: a tuple, a list, a 1-d array, and other objects with a length. False for text.
-inline bool is_several(pybind11::handle object) noexcept {
+inline bool is_several(py::handle object) noexcept {
     PyObject* const given = object.ptr();
     if (PyTuple_Check(given) || PyList_Check(given)) return true;
     if (PySequence_Check(given) == 0 || PyUnicode_Check(given) || PyBytes_Check(given)) return false;
@@ -39,7 +38,7 @@ inline bool is_several(pybind11::handle object) noexcept {
 }
 
 /// The value of an int; empty if it is negative or does not fit 64 bits.
-inline std::optional<std::uint64_t> to_uint64(pybind11::handle integer) noexcept {
+inline std::optional<std::uint64_t> to_uint64(py::handle integer) noexcept {
     const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() == nullptr) return value;
     PyErr_Clear();

@@ -13,12 +13,7 @@
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
-
-extern "C" int bascule_python_interrupted() noexcept;
-
 namespace {
 
 std::atomic<unsigned long> main_thread{0};
@@ -41,6 +36,23 @@ bool is_main_thread() noexcept {
 void keep_for_the_program(py::error_already_set exception) {
     raised().emplace(std::move(exception));
     Py_AddPendingCall(&raise_in_the_program, nullptr);
+}
+
+/// Called by the emulated device in any thread, with no lock held.
+extern "C" int bascule_python_interrupted() noexcept {
+    if (!is_main_thread()) {
+        // The main thread may need the GIL to answer, while this thread waits for it.
+        if (interpreter_lives() && holds_gil()) const GilReleased for_a_moment;
+        return 0;
+    }
+    const GilAcquired gil;
+    if (!gil.held()) return 0;
+    if (raised()) return 1;
+    const py::error_scope keeps_error;  // the thread may be destroying objects because of an exception
+    write_device_output();
+    if (into_python([] { return PyErr_CheckSignals(); }) == 0) return 0;
+    keep_for_the_program(py::error_already_set());
+    return 1;
 }
 
 /// Errors of the display are not errors of the compilation. Ctrl-C may arrive while it draws.
@@ -98,27 +110,6 @@ void end_of_compile() noexcept {
 }
 
 bool watches_this_thread() noexcept { return is_main_thread() && interpreter_lives(); }
-
-}  // namespace
-
-/// Called by the emulated device in any thread, with no lock held.
-extern "C" int bascule_python_interrupted() noexcept {
-    if (!is_main_thread()) {
-        // The main thread may need the GIL to answer, while this thread waits for it.
-        if (interpreter_lives() && holds_gil()) const GilReleased for_a_moment;
-        return 0;
-    }
-    const GilAcquired gil;
-    if (!gil.held()) return 0;
-    if (raised()) return 1;
-    const py::error_scope keeps_error;  // the thread may be destroying objects because of an exception
-    write_device_output();
-    if (into_python([] { return PyErr_CheckSignals(); }) == 0) return 0;
-    keep_for_the_program(py::error_already_set());
-    return 1;
-}
-
-namespace {
 
 /// The emulated device interrupts its own waits.
 bool watches_gpu_waits() noexcept {

@@ -8,7 +8,6 @@ namespace bascule::python {
 
 struct Names {
     PyObject* cuda_array_interface = PyUnicode_InternFromString("__cuda_array_interface__");
-    PyObject* cuda_stream_protocol = PyUnicode_InternFromString("__cuda_stream__");
     PyObject* array_interface = PyUnicode_InternFromString("__array_interface__");
     PyObject* dlpack = PyUnicode_InternFromString("__dlpack__");
     PyObject* dlpack_device = PyUnicode_InternFromString("__dlpack_device__");
@@ -40,13 +39,13 @@ inline const Names& names() {
 }
 
 /// An attribute of the object; null if it raises AttributeError. Throws: other exceptions of the attribute.
-inline pybind11::object find_attribute(PyObject* object, PyObject* name) {
+inline py::object find_attribute(PyObject* object, PyObject* name) {
     PyObject* const found = into_python([&] { return PyObject_GetAttr(object, name); });
     if (found == nullptr) {
-        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw pybind11::error_already_set();
+        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
         PyErr_Clear();
     }
-    return pybind11::reinterpret_steal<pybind11::object>(found);
+    return py::reinterpret_steal<py::object>(found);
 }
 
 }  // namespace bascule::python

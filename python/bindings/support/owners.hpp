@@ -35,8 +35,7 @@ inline void take_references(void* const* objects, std::size_t count) noexcept {
 class OwnerList {
   public:
     OwnerList() noexcept {}
-    OwnerList(const OwnerList&) = delete;
-    OwnerList& operator=(const OwnerList&) = delete;
+    OwnerList(OwnerList&&) = delete;
     ~OwnerList() {
         for (std::size_t i = handed_over_; i < count_; ++i) Py_DECREF(static_cast<PyObject*>(objects_[i]));
     }

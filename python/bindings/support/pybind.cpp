@@ -5,8 +5,6 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
-namespace py = pybind11;
-
 namespace bascule::python {
 
 std::string safe_repr(PyObject* object) {

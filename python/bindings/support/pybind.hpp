@@ -11,11 +11,13 @@
 
 namespace bascule::python {
 
+namespace py = pybind11;  // in all files of the bindings
+
 /// Wraps the new reference that a function of Python's C API returned. Throws: Python's error if it is null.
-template <class Object = pybind11::object>
+template <class Object = py::object>
 Object owned(PyObject* reference) {
-    if (reference == nullptr) throw pybind11::error_already_set();
-    return pybind11::reinterpret_steal<Object>(reference);
+    if (reference == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<Object>(reference);
 }
 
 /// Makes a str. Returns null with MemoryError set if out of memory.
@@ -23,11 +25,11 @@ inline PyObject* new_text(std::string_view text) {
     return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
 }
 
-inline pybind11::str to_str(std::string_view text) { return owned<pybind11::str>(new_text(text)); }
+inline py::str to_str(std::string_view text) { return owned<py::str>(new_text(text)); }
 
 /// Makes a str for display: bytes that are not UTF-8 become U+FFFD.
-inline pybind11::str to_readable(std::string_view text) {
-    return owned<pybind11::str>(
+inline py::str to_readable(std::string_view text) {
+    return owned<py::str>(
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
@@ -37,7 +39,7 @@ std::string safe_repr(PyObject* object);
 
 /// The bytes of a str with lone surrogates, which become the bytes that they stand for (PEP 383). Throws: ArgumentError
 /// for other surrogates.
-pybind11::bytes bytes_of_surrogates(PyObject* text);
+py::bytes bytes_of_surrogates(PyObject* text);
 
 /// The text of a str, with lone surrogates escaped.
 std::string escaped(PyObject* text);
@@ -80,3 +82,7 @@ struct type_caster<std::string> {
 #include <frameobject.h>
 #include <structmember.h>
 // clang-format on
+
+namespace bascule::python {
+using namespace py::literals;  // "name"_a
+}

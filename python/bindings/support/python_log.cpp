@@ -1,11 +1,11 @@
-#include "support/python_log.hpp"
-
+// Messages about compiles for Python's `logging`.
 #include <string>
 
+#include <bascule/jit/process/services.hpp>
+
+#include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
-
-namespace py = pybind11;
 
 namespace bascule::python {
 namespace {

@@ -39,7 +39,7 @@ void detail::look_at_stack(std::uintptr_t address) {
     if (address >= lowest_address || address < stack_begin) return;
     PyErr_SetString(PyExc_RecursionError,
                     "maximum recursion depth exceeded: reading an argument reads it again");
-    throw pybind11::error_already_set();
+    throw py::error_already_set();
 }
 
 }  // namespace bascule::python

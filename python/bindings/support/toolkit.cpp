@@ -14,8 +14,6 @@
 #include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

@@ -9,8 +9,7 @@ namespace bascule::python {
 class GilMutex {
   public:
     constexpr GilMutex() = default;
-    GilMutex(const GilMutex&) = delete;
-    GilMutex& operator=(const GilMutex&) = delete;
+    GilMutex(GilMutex&&) = delete;
 #ifdef Py_GIL_DISABLED
     void lock() noexcept { PyMutex_Lock(&mutex_); }
     void unlock() noexcept { PyMutex_Unlock(&mutex_); }
@@ -36,8 +35,7 @@ class ListItem {
     ListItem(PyObject* list, Py_ssize_t index) noexcept
         : item_(index < PyList_GET_SIZE(list) ? PyList_GET_ITEM(list, index) : nullptr) {}
 #endif
-    ListItem(const ListItem&) = delete;
-    ListItem& operator=(const ListItem&) = delete;
+    ListItem(ListItem&&) = delete;
 
     PyObject* get() const noexcept { return item_; }
 
@@ -46,19 +44,17 @@ class ListItem {
 };
 
 /// The value of a key in a dict that other threads may change; null if the key is missing.
-inline pybind11::object entry_of(PyObject* dict, const char* key) {
+inline py::object entry_of(PyObject* dict, const char* key) {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* value = nullptr;
-    if (PyDict_GetItemStringRef(dict, key, &value) < 0) throw pybind11::error_already_set();
-    return pybind11::reinterpret_steal<pybind11::object>(value);
+    if (PyDict_GetItemStringRef(dict, key, &value) < 0) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(value);
 #else
-    return pybind11::reinterpret_borrow<pybind11::object>(PyDict_GetItemString(dict, key));
+    return py::reinterpret_borrow<py::object>(PyDict_GetItemString(dict, key));
 #endif
 }
 
 /// A copy of a dict, to iterate over while Python code may change the dict.
-inline pybind11::dict copy_of(pybind11::handle dict) {
-    return owned<pybind11::dict>(PyDict_Copy(dict.ptr()));
-}
+inline py::dict copy_of(py::handle dict) { return owned<py::dict>(PyDict_Copy(dict.ptr())); }
 
 }  // namespace bascule::python

@@ -5,7 +5,6 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 
-#include "arrays/array_creation.hpp"
 #include "arrays/array_import.hpp"
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
@@ -15,9 +14,6 @@
 #include "support/owners.hpp"
 #include "textures/texture_object.hpp"
 #include "values/numpy_values.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {

@@ -14,9 +14,6 @@
 #include "support/gil.hpp"
 #include "values/numpy_values.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -15,7 +15,7 @@ namespace bascule::python {
 /// The value of a bascule.CudaArray. `array` is never null.
 struct CudaArrayObject {
     std::shared_ptr<CudaArray> array;
-    pybind11::object stream;  ///< the bound stream's object, kept alive
+    py::object stream;  ///< the bound stream's object, kept alive
 
     void visit_references(ReferenceVisitor& each) { each(stream); }
 };
@@ -29,7 +29,7 @@ struct ImageSource {
 /// The value of a bascule.Texture.
 struct TextureObject {
     Texture texture;
-    pybind11::object array;  ///< any array or a CudaArray, kept alive by the texture
+    py::object array;  ///< any array or a CudaArray, kept alive by the texture
     ImageSource source;
 
     void visit_references(ReferenceVisitor& each) { each.only_look_at(array.ptr()); }
@@ -38,7 +38,7 @@ struct TextureObject {
 /// The value of a bascule.Surface.
 struct SurfaceObject {
     Surface surface;
-    pybind11::object array;  ///< the CudaArray, kept alive
+    py::object array;  ///< the CudaArray, kept alive
     ImageSource source;
 
     void visit_references(ReferenceVisitor& each) { each.only_look_at(array.ptr()); }

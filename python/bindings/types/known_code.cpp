@@ -3,8 +3,6 @@
 #include <string>
 #include <utility>
 
-namespace py = pybind11;
-
 namespace bascule::python {
 
 KnownCode find_known_code(PyTypeObject* type, py::object& kept) {

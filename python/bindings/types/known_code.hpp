@@ -34,6 +34,6 @@ struct KnownCode {
 
 /// Looks the class up in bascule._known_code. `kept` keeps the objects that the result borrows. Runs Python code.
 /// Throws: the error of importing that module.
-KnownCode find_known_code(PyTypeObject* type, pybind11::object& kept);
+KnownCode find_known_code(PyTypeObject* type, py::object& kept);
 
 }  // namespace bascule::python

@@ -5,8 +5,6 @@
 #include "support/cpython.hpp"
 #include "support/names.hpp"
 
-namespace py = pybind11;
-
 namespace bascule::python {
 namespace {
 

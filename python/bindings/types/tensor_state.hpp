@@ -21,7 +21,7 @@ struct TensorState {
 };
 
 /// Finds which of these states a type has; none for most types. `getter` keeps the getter that the result borrows.
-TensorState find_tensor_state(PyTypeObject* type, pybind11::object& getter);
+TensorState find_tensor_state(PyTypeObject* type, py::object& getter);
 
 namespace detail {
 

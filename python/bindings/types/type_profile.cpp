@@ -4,12 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "support/cpython.hpp"
-#include "support/gil.hpp"
 #include "support/names.hpp"
-#include "types/tensor_state.hpp"
-
-namespace py = pybind11;
 
 namespace bascule::python {
 namespace {

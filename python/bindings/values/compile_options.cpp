@@ -16,9 +16,6 @@
 #include "support/integers.hpp"
 #include "support/without_gil.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

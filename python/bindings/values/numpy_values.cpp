@@ -13,9 +13,6 @@
 #include "parts.hpp"
 #include "support/integers.hpp"
 
-namespace py = pybind11;
-using namespace py::literals;
-
 namespace bascule::python {
 namespace {
 

@@ -1,5 +1,4 @@
 // bascule.CompileOptions, Diagnostic and CacheStatistics.
-#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -7,32 +6,12 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/diagnostic.hpp>
-#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 
-#include "classes/property_repr.hpp"
 #include "parts.hpp"
-#include "support/attributes.hpp"
-#include "support/integers.hpp"
-#include "support/without_gil.hpp"
-
-namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-// --- Diagnostic --------------------------------------------------------------------------------------------
-
-std::string repr_of_diagnostic(const py::object& self) {
-    std::vector<std::string> parts;
-    for (const char* const name : {"severity", "number", "file", "line", "column", "message"}) {
-        const py::object value = self.attr(name);
-        if (py::bool_(value)) parts.push_back(fmt::format("{}={}", name, std::string(py::repr(value))));
-    }
-    if (const auto notes = py::len(self.attr("notes"))) parts.push_back(fmt::format("{} notes", notes));
-    return fmt::format("<bascule.Diagnostic {}>", fmt::join(parts, ", "));
-}
 
 py::object number_or_none(int number) {
     return number > 0 ? py::object(py::int_(number)) : py::object(py::none());
@@ -71,8 +50,7 @@ void bind_diagnostic(py::module_& module) {
                                           std::vector<Diagnostic>, std::string>>();
                 d.severity = static_cast<Diagnostic::Severity>(severity);
                 return d;
-            }))
-        .def("__repr__", &repr_of_diagnostic);
+            }));
 }
 
 void bind_cache_statistics(py::module_& module) {
@@ -80,8 +58,7 @@ void bind_cache_statistics(py::module_& module) {
         .def_readonly("compiled", &CacheStatistics::compiled, "Programs that were compiled.")
         .def_readonly("from_memory", &CacheStatistics::from_memory, "Programs found in memory.")
         .def_readonly("from_disk", &CacheStatistics::from_disk, "Programs found on disk.")
-        .def_readonly("nvrtc_calls", &CacheStatistics::nvrtc_calls, "Calls of nvrtcCompileProgram.")
-        .def("__repr__", &repr_of_properties);
+        .def_readonly("nvrtc_calls", &CacheStatistics::nvrtc_calls, "Calls of nvrtcCompileProgram.");
 }
 
 }  // namespace

@@ -93,13 +93,11 @@ OBJECTS = {
     "Texture": lambda: bascule.texture(bascule.zeros(32, "f4")),
     "_CacheDisabled": _bascule._CacheDisabled,
     "_RecordedTrace": lambda: recorded_trace(),
-    "_DocumentationOfInstance": lambda: _bascule._DocumentationOfInstance("text"),
-    "_SignatureOfInstance": _bascule._SignatureOfInstance,
     "function": lambda: bascule.zeros,
 }
 PICKLED = {
     *("CompileOptions", "Device", "Diagnostic", "Kernel", "LaunchConfig", "Launcher", "Module"),
-    *("_DocumentationOfInstance", "function"),
+    "function",
 }
 
 
@@ -287,7 +285,7 @@ CYCLES = {
 VALUES = {
     *("CacheStatistics", "CompileOptions", "Device", "Diagnostic", "Event", "KernelAttributes"),
     *("LaunchConfig", "MemoryPool", "Occupancy", "PointerAttributes", "RawPointer"),
-    *("_CacheDisabled", "_DocumentationOfInstance", "_RecordedTrace", "_SignatureOfInstance"),
+    *("_CacheDisabled", "_RecordedTrace"),
 }
 
 
@@ -364,7 +362,7 @@ def test_every_class_whose_value_names_a_python_object_is_collected():
     # If a class has a holder of Bascule's (the second template argument), the holder has the Python objects.
     bindings = r"(?:py::class_<(\w+)(?:, (\w+)<\w+>)?[^>]*>|ArrayClass) ?\w*\(\s*module, \"(\w+)\""
     bound = {(match[2] or match[1], match[3]) for text in texts for match in re.finditer(bindings, text)}
-    not_pybind11s = {"BoundLaunch", "Launcher", "_DocumentationOfInstance", "function"}
+    not_pybind11s = {"BoundLaunch", "Launcher", "function"}
     assert {name for _, name in bound} == set(TYPES) - not_pybind11s
     found = {name for cpp, name in bound if holds.search(structs.get(cpp or "ArrayObject", ""))}
     assert found == set(CYCLES) - not_pybind11s
