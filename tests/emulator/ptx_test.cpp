@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "ptx/lexer.hpp"
-#include "ptx/parser.hpp"
+#include "ptx/module.hpp"
 #include "ptx_device.hpp"
 
 using namespace emulated::ptx;

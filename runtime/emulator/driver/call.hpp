@@ -68,12 +68,17 @@ template <class T>
 std::shared_ptr<T> find_object(const void* handle) {
     return Process::get().handles().find<T>(handle);
 }
-/// The same; throws CUDA_ERROR_INVALID_HANDLE instead.
+/// The same; throws `code` instead.
 template <class T>
-std::shared_ptr<T> object_of(const void* handle) {
+std::shared_ptr<T> object_of(const void* handle, CUresult code = CUDA_ERROR_INVALID_HANDLE) {
     auto found = find_object<T>(handle);
-    require(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    require(found != nullptr, code);
     return found;
+}
+/// The same for functions that report an invalid handle as an invalid argument.
+template <class T>
+std::shared_ptr<T> argument(const void* handle) {
+    return object_of<T>(handle, CUDA_ERROR_INVALID_VALUE);
 }
 
 /// Removes the handle of an object and returns the object. Throws CUDA_ERROR_INVALID_HANDLE if there is none.

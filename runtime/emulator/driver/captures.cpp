@@ -59,28 +59,16 @@ void no_capture_now(const StreamTarget& target, const char* name) {
                           "the stream is being captured, so nothing of it has been executed");
 }
 
+void no_capture_now(const Context& context, const char* name) {
+    if (!Captures::any()) return;
+    return refuse_capture(Captures::get().ask_context(&context), name,
+                          "a stream of the context is being captured");
+}
+
 void no_capture_now(Event& event, const char* name) {
     if (!event.capture.exists()) return;
     return refuse_capture(Captures::get().ask(event.capture), name,
                           "the event was last recorded on a stream that was captured");
-}
-
-/// Refuses a query of a stream that is being captured. Queries of other streams are allowed where unsafe calls are
-/// allowed.
-void question_now(const StreamTarget& target, const char* name) {
-    no_capture_now(target, name);
-    return unsafe_now(name);
-}
-
-void question_now(const Context& context, const char* name) {
-    if (!Captures::any()) return;
-    refuse_capture(Captures::get().ask_context(&context), name, "a stream of the context is being captured");
-    return unsafe_now(name);
-}
-
-void question_now(Event& event, const char* name) {
-    no_capture_now(event, name);
-    return unsafe_now(name);
 }
 
 }  // namespace emulated::driver

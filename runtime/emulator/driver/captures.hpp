@@ -10,8 +10,6 @@ namespace emulated::driver {
 
 /// The object of a CUgraph.
 using GraphObject = streams::WorkGraph;
-template <>
-inline constexpr HandleKind kind_of<GraphObject> = HandleKind::graph;
 
 /// Makes a graph that has a handle.
 inline std::shared_ptr<GraphObject> make_graph() {
@@ -22,14 +20,12 @@ inline std::shared_ptr<GraphObject> make_graph() {
 
 /// The object of a CUgraphExec.
 struct GraphExecObject : streams::ExecutableGraph {
-    static constexpr HandleKind kind = HandleKind::graph_exec;
     using ExecutableGraph::ExecutableGraph;
     unsigned long long flags = 0;
 };
 
 /// The object of a CUuserObject. The handle is valid while the object has references.
 struct UserObjectHandle : streams::UserObject {
-    static constexpr HandleKind kind = HandleKind::user_object;
     using UserObject::UserObject;
 };
 
@@ -75,13 +71,18 @@ class CaptureGate {
 /// The documentation names only cuMemAlloc; tests/gpu/captures.py records which calls a GPU's driver refuses.
 void unsafe_now(const char* name);
 
-/// Refuses a call that may not take a stream that is being captured, or an event last recorded on such a stream.
+/// Refuses a call that may not take a stream that is being captured, a context of such a stream, or an event last recorded
+/// on one.
 void no_capture_now(const StreamTarget& target, const char* name);
+void no_capture_now(const Context& context, const char* name);
 void no_capture_now(Event& event, const char* name);
 
-/// Refuses a call that asks whether a stream, a context or an event has completed.
-void question_now(const StreamTarget& target, const char* name);
-void question_now(const Context& context, const char* name);
-void question_now(Event& event, const char* name);
+/// Refuses a call that asks whether a stream, a context or an event has completed. Such questions about what is not being
+/// captured are allowed where unsafe calls are.
+template <class Asked>
+void question_now(Asked& asked, const char* name) {
+    no_capture_now(asked, name);
+    unsafe_now(name);
+}
 
 }  // namespace emulated::driver

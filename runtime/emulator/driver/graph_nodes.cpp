@@ -250,18 +250,14 @@ void add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUgraph
     const auto graph = find_object<GraphObject>(handle);
     require(out != nullptr && graph != nullptr);
     const NodeKind& row = kind_named(values);
-    require(nodes_of(*graph, edges.from, edges.count).has_value());
     auto node = std::make_shared<WorkNode>();
     node->kind = static_cast<WorkNode::Kind>(values.type);
     const auto connect = [&] {
-        const auto before = nodes_of(*graph, edges.from, edges.count);
-        require(before.has_value());
+        const std::vector<WorkNode*> before = nodes_of(*graph, edges.from, edges.count);
         node->after.clear();
-        for (std::size_t i = 0; i < before->size(); ++i) {
-            const auto kind =
-                edge_kind(edges.data == nullptr ? nullptr : &edges.data[i], *(*before)[i], *node);
-            require(kind.has_value());
-            node->after.push_back({(*before)[i], *kind});
+        for (std::size_t i = 0; i < before.size(); ++i) {
+            const CUgraphEdgeData* data = edges.data == nullptr ? nullptr : &edges.data[i];
+            node->after.push_back({before[i], edge_kind(data, *before[i], *node)});
         }
     };
     Captures::get().paused(connect);  // checked before anything is made

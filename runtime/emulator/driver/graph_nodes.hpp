@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include <cuda.h>
@@ -82,9 +81,9 @@ struct FoundNode {
 void publish(const std::shared_ptr<streams::WorkGraph>& graph);
 void withdraw(const streams::WorkGraph& graph);
 
-/// The nodes named by `handles`. Returns nothing if a handle is repeated or is not a node of `graph`.
-std::optional<std::vector<streams::WorkNode*>> nodes_of(const streams::WorkGraph& graph,
-                                                        const CUgraphNode* handles, std::size_t count);
+/// The nodes named by `handles`. Throws CUDA_ERROR_INVALID_VALUE if a handle is repeated or is not a node of `graph`.
+std::vector<streams::WorkNode*> nodes_of(const streams::WorkGraph& graph, const CUgraphNode* handles,
+                                         std::size_t count);
 
 /// Both search the nodes of child graphs and bodies too.
 inline bool has_memory(const streams::WorkGraph& graph) {
@@ -100,9 +99,10 @@ struct GivenEdges {
     const CUgraphEdgeData* data = nullptr;
     std::size_t count = 0;
 };
-/// The kind of an edge between two nodes; nothing if such an edge is not allowed.
-std::optional<streams::EdgeKind> edge_kind(const CUgraphEdgeData* data, const streams::WorkNode& from,
-                                           const streams::WorkNode& to);
+/// The kind of an edge between two nodes, of which `data` may be null. Throws CUDA_ERROR_INVALID_VALUE if such an edge is not
+/// allowed.
+streams::EdgeKind edge_kind(const CUgraphEdgeData* data, const streams::WorkNode& from,
+                            const streams::WorkNode& to);
 
 // The common parts of the functions for each kind of node.
 

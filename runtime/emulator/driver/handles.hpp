@@ -11,24 +11,9 @@
 
 namespace emulated::driver {
 
-enum class HandleKind : std::uint8_t {
-    context,
-    stream,
-    event,
-    library,
-    kernel,
-    link,
-    memory_pool,
-    graph,
-    graph_exec,
-    user_object,
-    array,
-    mipmapped_array
-};
-
-/// The kind of the object that a handle of this type names.
+/// Its address identifies the type of a handle's object.
 template <class T>
-inline constexpr HandleKind kind_of = T::kind;
+inline constexpr char kind_of = 0;
 
 /// Maps handles to objects. A destroyed or invented handle is reported as missing and never dereferenced. An object in use
 /// by another thread outlives its handle. Thread-safe.
@@ -39,7 +24,7 @@ class Handles {
     T* add(std::shared_ptr<T> object) {
         T* handle = object.get();
         const std::lock_guard lock(mutex_);
-        entries_[handle] = {kind_of<T>, std::move(object)};
+        entries_[handle] = {&kind_of<T>, std::move(object)};
         return handle;
     }
 
@@ -48,7 +33,7 @@ class Handles {
     std::shared_ptr<T> find(const void* handle) {
         const std::lock_guard lock(mutex_);
         const auto entry = entries_.find(handle);
-        if (entry == entries_.end() || entry->second.kind != kind_of<T>) return nullptr;
+        if (entry == entries_.end() || entry->second.kind != &kind_of<T>) return nullptr;
         return std::static_pointer_cast<T>(entry->second.object);
     }
 
@@ -65,7 +50,7 @@ class Handles {
     std::shared_ptr<T> remove(const void* handle) {
         const std::lock_guard lock(mutex_);
         const auto entry = entries_.find(handle);
-        if (entry == entries_.end() || entry->second.kind != kind_of<T>) return nullptr;
+        if (entry == entries_.end() || entry->second.kind != &kind_of<T>) return nullptr;
         auto object = std::static_pointer_cast<T>(std::move(entry->second.object));
         entries_.erase(entry);
         removals_.fetch_add(1, std::memory_order_release);
@@ -81,7 +66,7 @@ class Handles {
         const std::lock_guard lock(mutex_);
         std::vector<std::shared_ptr<T>> found;
         for (const auto& [handle, entry] : entries_) {
-            if (entry.kind != kind_of<T>) continue;
+            if (entry.kind != &kind_of<T>) continue;
             auto object = std::static_pointer_cast<T>(entry.object);
             if (wanted(*object)) found.push_back(std::move(object));
         }
@@ -90,7 +75,7 @@ class Handles {
 
   private:
     struct Entry {
-        HandleKind kind{};
+        const char* kind = nullptr;
         std::shared_ptr<void> object;
     };
     using Entries = std::unordered_map<const void*, Entry>;
@@ -100,7 +85,7 @@ class Handles {
         template <class T>
         T* get(const void* handle) const {
             const auto entry = entries.find(handle);
-            const bool fits = entry != entries.end() && entry->second.kind == kind_of<T>;
+            const bool fits = entry != entries.end() && entry->second.kind == &kind_of<T>;
             return fits ? static_cast<T*>(entry->second.object.get()) : nullptr;
         }
     };

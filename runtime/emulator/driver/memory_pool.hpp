@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include <cuda.h>
 
@@ -19,8 +18,6 @@ namespace emulated::driver {
 /// The object of a CUmemoryPool. The memory is in memory::Heap; the pool has only settings and counters. Thread-safe.
 class MemoryPool {
   public:
-    static constexpr HandleKind kind = HandleKind::memory_pool;
-
     using Kind = memory::Allocation::Kind;
     /// Where the pool's memory is: on a device, or pinned or managed memory of the host.
     struct Place {
@@ -121,8 +118,8 @@ class MemoryPool {
 };
 
 /// Converts a client's location: "CU_MEM_LOCATION_TYPE_DEVICE, HOST or HOST_NUMA", and NONE for managed memory. The
-/// emulated host has one NUMA node. Returns nothing if a pool cannot have that location.
-std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept;
+/// emulated host has one NUMA node. Throws CUDA_ERROR_INVALID_VALUE if a pool cannot have that location.
+MemoryPool::Place place_of(const CUmemLocation* location, CUmemAllocationType type);
 
 /// Lets every pool release unused memory. Called when the host has synchronised.
 void release_unused_pool_memory();

@@ -35,7 +35,6 @@ struct Context;
 
 /// The object of a CUstream.
 struct Stream {
-    static constexpr HandleKind kind = HandleKind::stream;
     streams::Stream stream;
     streams::CapturingStream capture;
     Context* context = nullptr;
@@ -46,7 +45,6 @@ struct Stream {
 
 /// The object of a CUevent.
 struct Event {
-    static constexpr HandleKind kind = HandleKind::event;
     streams::Event event;
     streams::CapturedMark capture;
     Context* context = nullptr;
@@ -62,7 +60,6 @@ struct Library;
 
 /// The object of a CUkernel or CUfunction. A library's CUkernel and its CUfunctions share `settings`.
 struct KernelHandle {
-    static constexpr HandleKind kind = HandleKind::kernel;
     struct Settings {
         /// The maximum dynamic shared memory per launch, by device; -1: 48 KB less the static shared memory.
         std::array<std::atomic<int>, most_devices> max_dynamic_shared_bytes;
@@ -83,7 +80,6 @@ using LoadedPart = std::pair<const program::Kernel*, const Context*>;
 
 /// The object of a CUlibrary or CUmodule.
 struct Library {
-    static constexpr HandleKind kind = HandleKind::library;
     std::shared_ptr<const program::Module> module;
     std::string refusal;                ///< why the PTX was refused; `module` is empty then
     Context* context = nullptr;         ///< of a CUmodule; null for a CUlibrary, which serves every context
@@ -105,7 +101,6 @@ struct FaultedLaunch {
 /// The object of a CUcontext. Never deleted, so that the handle of a destroyed context is safe to look up; `alive` is false
 /// then.
 struct Context {
-    static constexpr HandleKind kind = HandleKind::context;
     Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler,
             memory::Heap& heap, memory::HostPages* host_pages)
         : device(device_ordinal),

@@ -276,8 +276,7 @@ const Instruction* convert_pack(Lanes& s, const Instruction* i) {
     const auto clamped = [](s32 v) {
         return s32(v < s32(lowest<T>) ? lowest<T> : v > s32(highest<T>) ? highest<T> : v);
     };
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         const u32 both = u32(BitsOf<T>(clamped(a[l]))) << bit_count<T> | u32(BitsOf<T>(clamped(b[l])));
         d[l] = sizeof(T) == 1 ? c[l] << 16 | both : both;
     }

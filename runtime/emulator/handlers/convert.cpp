@@ -9,19 +9,7 @@ namespace {
 
 // The register type of a value of type T: eight bits use the low half of a 16-bit register.
 template <class T>
-struct Register {
-    using type = T;
-};
-template <>
-struct Register<u8> {
-    using type = u16;
-};
-template <>
-struct Register<s8> {
-    using type = s16;
-};
-template <class T>
-using In = typename Register<T>::type;
+using In = std::conditional_t<std::is_same_v<T, u8>, u16, std::conditional_t<std::is_same_v<T, s8>, s16, T>>;
 
 template <class T>
 constexpr bool is_small = std::is_same_v<T, Half> || std::is_same_v<T, Brain>;

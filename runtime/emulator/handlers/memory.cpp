@@ -167,14 +167,8 @@ __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i,
         return narrow ? find_spot<Where, u32, Count * Bytes>(s, i, slot, write, spot)
                       : find_spot<Where, u64, Count * Bytes>(s, i, slot, write, spot);
     };
-    switch (i->count) {
-        case 1:
-            return of.template operator()<1>();
-        case 2:
-            return of.template operator()<2>();
-        default:
-            return of.template operator()<4>();
-    }
+    if (i->count == 1) return of.template operator()<1>();
+    return i->count == 2 ? of.template operator()<2>() : of.template operator()<4>();
 }
 
 constexpr bool has_spots(Space space) { return space != Space::local && space != Space::param; }
@@ -396,8 +390,7 @@ __attribute__((noinline)) bool read_used(Lanes& s, const Instruction* i, Space s
         if (place != 0) std::memcpy(values[l] + first, reinterpret_cast<const void*>(place), bytes);
         return place != 0;
     };
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         for (u32 first = copy(l, 0, access) ? access : 0; first < access; ++first) copy(l, first, 1);
     }
     const u64 used = i->operand.back();
@@ -409,8 +402,7 @@ __attribute__((noinline)) bool read_used(Lanes& s, const Instruction* i, Space s
         if (s.log != nullptr && (space == Space::global || space == Space::generic))
             note_lanes(s, i, addresses, bytes, false);
         u32 wrong = 0;
-        for (u32 left = s.mask; left; left &= left - 1) {
-            const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        for (const unsigned l : LanesOf{s.mask}) {
             if (place_of(s, space, l, addresses[l], bytes, false, read_only) == 0) wrong |= 1u << l;
         }
         if (wrong != 0) {
@@ -441,11 +433,9 @@ const Instruction* load_used(Lanes& s, const Instruction* i) {
 
 template <class M, class R>
 inline void write_one(const Spot& spot, const R* a, u32 mask) {
-    for (; mask != 0; mask &= mask - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(mask));
+    for (const unsigned l : LanesOf{mask})
         write_at(reinterpret_cast<std::uintptr_t>(spot.half[l / 16] + l % 16 * sizeof(M)),
                  static_cast<M>(a[l]));
-    }
 }
 
 template <class M, class R>
@@ -490,10 +480,8 @@ __attribute__((noinline)) const Instruction* store_unusual(Lanes& s, const Instr
     if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, true)) return stopped(s, i);
     for (u32 k = 0; k < count; ++k) {
         const R* a = register_at<R>(s, i, k);
-        for (u32 left = s.mask; left; left &= left - 1) {
-            const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+        for (const unsigned l : LanesOf{s.mask})
             write_at(s.base + s.offset[l] + k * sizeof(M), static_cast<M>(a[l]));
-        }
     }
     return next(s, i + 1);
 }
@@ -523,8 +511,8 @@ template <Space Where>
 const Instruction* discard(Lanes& s, const Instruction* i) {
     constexpr u32 line = 128;
     if (!locate<Where>(s, i, i->operand[0], line, line, true)) return stopped(s, i);
-    for (u32 left = s.mask; left; left &= left - 1)
-        std::memset(reinterpret_cast<void*>(s.base + s.offset[__builtin_ctz(left)]), memory::poison, line);
+    for (const unsigned l : LanesOf{s.mask})
+        std::memset(reinterpret_cast<void*>(s.base + s.offset[l]), memory::poison, line);
     return next(s, i + 1);
 }
 
@@ -556,19 +544,16 @@ template <class M, class R>
 const Instruction* store_argument(Lanes& s, const Instruction* i) {
     std::byte* to = s.registers + i->operand[0] + i->immediate;
     const R* a = lanes_at<R>(s, i->operand[1]);
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const auto l = static_cast<std::size_t>(__builtin_ctz(left));
+    for (const std::size_t l : LanesOf{s.mask}) {
         const M v = static_cast<M>(a[l]);
         std::memcpy(to + l * i->extra, &v, sizeof v);
     }
     return next(s, i + 1);
 }
 const Instruction* copy_argument(Lanes& s, const Instruction* i) {
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const auto l = static_cast<std::size_t>(__builtin_ctz(left));
+    for (const std::size_t l : LanesOf{s.mask})
         std::memcpy(s.registers + i->operand[0] + l * i->extra, s.registers + i->operand[1] + l * i->extra,
                     i->extra);
-    }
     return next(s, i + 1);
 }
 

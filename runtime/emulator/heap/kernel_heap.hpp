@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/device_heap.hpp"
+#include "machine/grid.hpp"
 #include "memory/heap.hpp"
 #include "races/access_log.hpp"
 

@@ -19,8 +19,6 @@
 
 namespace emulated::machine {
 
-class DeviceHeap;  // machine/device_heap.hpp
-
 struct Dim3 {
     std::uint32_t x = 1, y = 1, z = 1;
     bool operator==(const Dim3&) const = default;
@@ -39,6 +37,25 @@ struct TimeLimits {
     std::chrono::nanoseconds total = none;
     /// For kernels that may run for ever.
     static constexpr TimeLimits unlimited() noexcept { return {none, none}; }
+};
+
+/// A line of the source, from .file and .loc.
+struct SourceLine {
+    std::string file;        ///< empty when unknown
+    std::uint32_t line = 0;  ///< 0 when unknown
+};
+
+/// The heap that malloc, free, new and delete in kernels use. Memory lives until a kernel frees it. Thread-safe: workers call
+/// it concurrently.
+class DeviceHeap {
+  public:
+    virtual ~DeviceHeap() = default;
+
+    /// Allocates at least `bytes`, aligned to 16 and to `alignment`, a power of two. Returns 0 if the heap is full.
+    virtual memory::DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment,
+                                           const SourceLine& line) = 0;
+    /// Frees memory. Returns an empty string, or a clause that says why it cannot: "the memory there is already freed".
+    virtual std::string free(memory::DeviceAddress address, const SourceLine& line) = 0;
 };
 
 /// Everything a grid needs. Borrowed until `launch` returns.
@@ -70,12 +87,6 @@ struct LaunchRequest {
     /// Called every few milliseconds by any thread that runs or waits for blocks. Returning true ends the grid. May be
     /// empty.
     std::function<bool()> cancelled;
-};
-
-/// A line of the source, from .file and .loc.
-struct SourceLine {
-    std::string file;        ///< empty when unknown
-    std::uint32_t line = 0;  ///< 0 when unknown
 };
 
 /// The position of a thread in source and PTX.

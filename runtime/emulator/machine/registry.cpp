@@ -12,10 +12,9 @@ namespace {
 Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
     for (const auto add : of_the_set) add(made);
-    for (const auto add :
-         {register_exchange, register_calls, register_control, register_external, register_heap_calls,
-          register_small_formats, register_video, register_async, register_cluster, register_textures})
-        add(made);
+#define COMMON(name) register_##name(made);
+    BASCULE_COMMON_HANDLERS(COMMON)
+#undef COMMON
     return made;
 }
 
@@ -76,20 +75,12 @@ std::size_t Registry::Hash::operator()(const program::Key& key) const noexcept {
     return (head * 0x9e3779b97f4a7c15ull) ^ key.flags.digest();
 }
 
-void Registry::add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler) {
-    handlers_[{operation, type, second, flags}] = {handler, nullptr};
+void Registry::add(Operation operation, Type type, Type second, const FlagSet& flags, Found handlers) {
+    handlers_[{operation, type, second, flags}] = handlers;
 }
 
-void Registry::add(Operation operation, Handler handler, const FlagSet& flags) {
-    add(operation, Type::none, Type::none, flags, handler);
-}
-
-void Registry::add(Operation operation, Lockstep handler, const FlagSet& flags) {
-    add(operation, Type::none, Type::none, flags, handler);
-}
-
-void Registry::add(Operation operation, Type type, Type second, const FlagSet& flags, Lockstep handler) {
-    handlers_[{operation, type, second, flags}] = {handler.alone, handler.together};
+void Registry::add(Operation operation, Found handlers, const FlagSet& flags) {
+    add(operation, Type::none, Type::none, flags, handlers);
 }
 
 Registry::Found Registry::find(const program::Key& key) const {

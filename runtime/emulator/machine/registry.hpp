@@ -28,14 +28,15 @@ class Registry {
     struct Found {
         Handler handler = nullptr;   ///< null if the operation is not implemented, which a test detects
         Handler together = nullptr;  ///< null if it runs for one warp at a time
+        Found() = default;
+        Found(Handler alone) : handler(alone) {}
+        Found(Lockstep both) : handler(both.alone), together(both.together) {}
         explicit operator bool() const { return handler != nullptr; }
     };
 
-    void add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler);
-    void add(Operation operation, Type type, Type second, const FlagSet& flags, Lockstep handler);
+    void add(Operation operation, Type type, Type second, const FlagSet& flags, Found handlers);
     /// Registers one handler for all types.
-    void add(Operation operation, Handler handler, const FlagSet& flags = {});
-    void add(Operation operation, Lockstep handler, const FlagSet& flags = {});
+    void add(Operation operation, Found handlers, const FlagSet& flags = {});
     Found find(const program::Key& key) const;
 
   private:
@@ -66,22 +67,18 @@ std::string_view why_no_instruction_set();
 /// Handlers that run on any processor, for tests. Empty if they were not compiled.
 const Registry& baseline_registry();
 
-void register_async(Registry& registry);
-void register_calls(Registry& registry);
-void register_cluster(Registry& registry);
-void register_control(Registry& registry);
-void register_exchange(Registry& registry);
-void register_external(Registry& registry);
-void register_heap_calls(Registry& registry);
-void register_small_formats(Registry& registry);
-void register_video(Registry& registry);
-void register_textures(Registry& registry);
-
-// Handler files that are compiled for each instruction set.
+// Handler files that are compiled once, and those that are compiled for each instruction set.
+#define BASCULE_COMMON_HANDLERS(FILE) \
+    FILE(async)                       \
+    FILE(calls)                       \
+    FILE(cluster)                     \
+    FILE(control)                     \
+    FILE(exchange) FILE(external) FILE(heap_calls) FILE(small_formats) FILE(video) FILE(textures)
 #define BASCULE_HANDLERS(FILE) \
     FILE(arithmetic)           \
     FILE(floats) FILE(conversions) FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles)
 #define FILE(name) void register_##name(Registry& registry);
+BASCULE_COMMON_HANDLERS(FILE)
 namespace baseline {
 BASCULE_HANDLERS(FILE)
 }

@@ -11,8 +11,7 @@
 #include "program/table/versions.hpp"
 #include "program/translate.hpp"
 #include "ptx/lexer.hpp"
-#include "ptx/parser.hpp"
-#include "ptx/verify.hpp"
+#include "ptx/module.hpp"
 
 namespace emulated::program {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "program/code.hpp"
 #include "program/functions.hpp"
-#include "program/image_access.hpp"
 #include "program/loaded_module.hpp"
 #include "program/step.hpp"
 #include "program/table/operations.hpp"
+#include "program/variants.hpp"
 
 namespace emulated::program {
 

@@ -1,13 +1,14 @@
 // Optimises steps. Values that are constant for a launch are not computed by each thread: parameters, and copies of them
 // and of special registers, are read in place.
-#include "program/simplify.hpp"
-
 #include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
 #include <tuple>
+
+#include "program/layout.hpp"
+#include "program/step.hpp"
 
 namespace emulated::program {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -82,5 +83,25 @@ struct Allocated {
     std::uint32_t registers = 0;  ///< maximum number of live 32-bit registers
 };
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
+
+// Optimisations of steps that use what is known before a launch (simplify.cpp).
+
+class Layout;
+
+/// Replaces registers that are written once, with a kernel parameter, a constant or a special register, by the place of
+/// that value.
+void simplify(Body& body, Layout& layout);
+
+/// Lets loads and stores add to their addresses a value that all lanes share, such as the start of an array.
+void join_addresses(Body& body, const Layout& layout);
+
+/// Lets loads and stores reuse the address check of an earlier one in the same basic block that differs only in the
+/// displacement.
+void share_addresses(Body& body);
+
+/// Turns forward branches over straight-line steps into guards of these steps, so that lanes need not diverge and rejoin.
+/// Returns the guard by the step before which it ends. Called after register allocation, because liveness analysis knows
+/// only branches.
+std::map<std::size_t, std::size_t> guard_ifs(Body& body);
 
 }  // namespace emulated::program

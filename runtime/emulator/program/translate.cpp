@@ -12,7 +12,6 @@
 #include "program/functions.hpp"
 #include "program/layout.hpp"
 #include "program/lowering.hpp"
-#include "program/simplify.hpp"
 #include "program/step.hpp"
 #include "ptx/names.hpp"
 

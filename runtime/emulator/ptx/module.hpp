@@ -1,5 +1,5 @@
-// The parser's result: declarations and instructions of a PTX text, with names resolved by lexical scope and without
-// interpretation. Everything borrows the text.
+// A parsed PTX text: its declarations and instructions, with names resolved by lexical scope and without interpretation.
+// Everything borrows the text.
 #pragma once
 
 #include <array>
@@ -111,5 +111,15 @@ struct Module {
     std::vector<Function> functions;
     std::vector<File> files;
 };
+
+/// Parses a text, which the result borrows. A target above `newest_architecture` (80 for sm_80) is an error; 0 accepts all
+/// targets. Throws: SyntaxError.
+Module parse(std::string_view text, int newest_architecture = 0);
+
+/// Makes the checks of a driver's assembler after parsing: throws SyntaxError if parameters or constants are larger than the
+/// architecture allows, or if a function or variable is used and not defined.
+void verify(const Module& module);
+/// True for functions that CUDA itself provides inside kernels.
+bool is_provided(std::string_view function) noexcept;
 
 }  // namespace emulated::ptx

@@ -1,7 +1,5 @@
 // A recursive descent parser. Scopes are a stack: { } blocks declare registers, variables and labels that shadow outer
 // ones. A label may be named before it is defined.
-#include "ptx/parser.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -17,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "ptx/lexer.hpp"
+#include "ptx/module.hpp"
 
 namespace emulated::ptx {
 namespace {

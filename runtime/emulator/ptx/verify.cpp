@@ -1,5 +1,4 @@
-#include "ptx/verify.hpp"
-
+// Checks that a driver's assembler makes after parsing.
 #include <algorithm>
 #include <string>
 #include <unordered_set>
@@ -8,6 +7,7 @@
 
 #include "ptx/lexer.hpp"
 #include "ptx/limits.hpp"
+#include "ptx/module.hpp"
 #include "ptx/names.hpp"
 
 namespace emulated::ptx {

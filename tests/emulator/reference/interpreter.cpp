@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ptx/parser.hpp"
+#include "ptx/module.hpp"
 #include "reference/evaluate.hpp"
 
 namespace reference {

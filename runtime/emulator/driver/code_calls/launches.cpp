@@ -104,7 +104,9 @@ bool are_there(const CUlaunchConfig& config) noexcept {
     return (config.attrs == nullptr) == (config.numAttrs == 0);
 }
 
-void check_attributes(const CUlaunchConfig& config, const KernelHandle& handle, int device) {
+void check_config(const CUlaunchConfig& config, const KernelHandle& handle, int device) {
+    require(fits(config, handle, device));
+    check_required_block(config, *handle.kernel);
     require(are_there(config));
     for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
         switch (wish(attribute)) {
@@ -333,9 +335,7 @@ void pretend(const CUlaunchConfig& config, CUfunction function) {
             require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
             stream->context->error.load(std::memory_order_relaxed);
         }
-        require(fits(config, *handle, context->device));
-        check_required_block(config, *handle->kernel);
-        check_attributes(config, *handle, context->device);
+        check_config(config, *handle, context->device);
         trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
     });
 }
@@ -352,9 +352,7 @@ void wait_for_launch(const StreamTarget& target, const OwnOperation& operation) 
 void prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::shared_ptr<KernelHandle> handle,
              Context& context, void** parameters, void** extra) {
     require(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
-    require(fits(config, *handle, context.device));
-    check_required_block(config, *handle->kernel);
-    check_attributes(config, *handle, context.device);
+    check_config(config, *handle, context.device);
     load_kernel(*handle, context);
     auto instance = instance_of(*handle->library, context);
     if (instance == nullptr) throw Failed{no_room_for_variables(*handle->library, context)};

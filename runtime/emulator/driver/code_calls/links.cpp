@@ -15,14 +15,13 @@
 #include "driver/code_calls/loadable_code.hpp"
 #include "ptx/join.hpp"
 #include "ptx/lexer.hpp"
-#include "ptx/parser.hpp"
+#include "ptx/module.hpp"
 
 namespace emulated::driver {
 namespace {
 
 /// The object of a CUlinkState.
 struct Link {
-    static constexpr HandleKind kind = HandleKind::link;
     struct Input {
         std::string name, text;
     };

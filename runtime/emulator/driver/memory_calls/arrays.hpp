@@ -13,7 +13,6 @@ namespace emulated::driver {
 
 /// The object of a CUarray.
 struct ArrayObject {
-    static constexpr HandleKind kind = HandleKind::array;
     CUDA_ARRAY3D_DESCRIPTOR description{};
     memory::Image image;
     bool is_level = false;  ///< true for a level of a mipmapped array, which owns its memory
@@ -21,7 +20,6 @@ struct ArrayObject {
 
 /// The object of a CUmipmappedArray: its levels, the largest first, in one allocation.
 struct MipmappedArray {
-    static constexpr HandleKind kind = HandleKind::mipmapped_array;
     std::vector<CUarray> handles;
     std::vector<memory::Image> images;
 };

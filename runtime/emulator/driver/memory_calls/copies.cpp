@@ -1,4 +1,4 @@
-// The copy functions. Each says what source and destination are and whether the host waits.
+// The copy and fill functions. Each says what source and destination are and whether the host waits.
 #include <cstddef>
 #include <cstring>
 
@@ -236,5 +236,23 @@ EMULATED_DESCRIBED_COPIES(3DPeer, 4000, CUDA_MEMCPY3D_PEER, copy_3d_peer)
 EMULATED_STREAM_API(cuMemcpy2DUnaligned, 3020, const CUDA_MEMCPY2D* given) {
     return copy_2d(given, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
 }
+
+/// Fills of one row or of several: one that waits and one that takes a stream. `pitch` and `height` are parameters in `...`
+/// or constants for one row.
+#define EMULATED_FILL(kind, pitch, height, stream, wait, ...)                                          \
+    EMULATED_STREAM_CONTEXT_API(cuMemsetD##kind, 3020, CUdeviceptr at, __VA_ARGS__) {                  \
+        return fill_rows({at, pitch, value, sizeof value, width, height, nullptr}, stream, Wait::wait, \
+                         "cuMemsetD" #kind);                                                           \
+    }
+#define EMULATED_FILLS(bits, Value)                                                                         \
+    EMULATED_FILL(bits, 0, 1, nullptr, yes, Value value, std::size_t width)                                 \
+    EMULATED_FILL(bits##Async, 0, 1, stream, no, Value value, std::size_t width, CUstream stream)           \
+    EMULATED_FILL(2D##bits, pitch, height, nullptr, yes, std::size_t pitch, Value value, std::size_t width, \
+                  std::size_t height)                                                                       \
+    EMULATED_FILL(2D##bits##Async, pitch, height, stream, no, std::size_t pitch, Value value,               \
+                  std::size_t width, std::size_t height, CUstream stream)
+EMULATED_FILLS(8, unsigned char)
+EMULATED_FILLS(16, unsigned short)
+EMULATED_FILLS(32, unsigned int)
 
 }  // namespace emulated::driver

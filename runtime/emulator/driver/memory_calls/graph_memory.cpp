@@ -109,20 +109,19 @@ void make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocat
     const CUmemPoolProps& properties = allocation.poolProps;
     Process& process = Process::get();
     require(process.environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
-    const auto place = place_of(&properties.location, properties.allocType);
-    require(place.has_value() && allocation.bytesize != 0 &&
-            properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+    const MemoryPool::Place place = place_of(&properties.location, properties.allocType);
+    require(allocation.bytesize != 0 && properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
             (allocation.accessDescs != nullptr || allocation.accessDescCount == 0));
-    const std::uint32_t access = access_of(allocation, *place);
+    const std::uint32_t access = access_of(allocation, place);
     require(access != 0);
     const std::uint64_t bytes = allocation.bytesize;
-    const int device = place->device;
+    const int device = place.device;
     const auto made =
-        process.heap().reserve(device, bytes, std::make_shared<memory::PoolAccess>(access), place->memory);
-    if (!(made.has_value())) throw Failed{out_of_memory()};
+        process.heap().reserve(device, bytes, std::make_shared<memory::PoolAccess>(access), place.memory);
+    if (!made) throw Failed{out_of_memory()};
     const CUdeviceptr address = *made;
     graph_pool(device)->take(bytes, nullptr);
-    process.own(address, place->memory, context, share_of(graph_pool(device), bytes));
+    process.own(address, place.memory, context, share_of(graph_pool(device), bytes));
     process.keep(address);
     trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "a memory allocation node");
 

@@ -1,7 +1,6 @@
 // Stream-ordered allocation: memory pools, and allocations and frees in the order of a stream.
 #include <map>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -63,18 +62,17 @@ MemoryPool::Place on_device(int device) noexcept {
     return {Allocation::Kind::device, CU_MEM_LOCATION_TYPE_DEVICE, device};
 }
 
-/// Returns one of the pools of a location, or an error if the location is invalid.
-void answer_pool(CUmemoryPool* out, const std::optional<MemoryPool::Place>& place,
+/// Returns one of the pools of a location.
+void answer_pool(CUmemoryPool* out, const MemoryPool::Place& place,
                  std::shared_ptr<MemoryPool> PlacePools::*which) {
-    require(place.has_value());
-    return answer(out, reinterpret_cast<CUmemoryPool>((pools_of(*place).pools.*which).get()));
+    return answer(out, reinterpret_cast<CUmemoryPool>((pools_of(place).pools.*which).get()));
 }
 
 /// "The location and allocation type specified must match those of the pool".
-void set_pool(const std::optional<MemoryPool::Place>& place, CUmemoryPool handle) {
-    auto pool = find_object<MemoryPool>(handle);
-    require(place.has_value() && pool != nullptr && pool->place == *place);
-    pools_of(*place).pools.current = std::move(pool);
+void set_pool(const MemoryPool::Place& place, CUmemoryPool handle) {
+    auto pool = argument<MemoryPool>(handle);
+    require(pool->place == place);
+    pools_of(place).pools.current = std::move(pool);
 }
 
 /// The device of a location; -1 if it is not a device's.
@@ -158,17 +156,16 @@ void release_unused_pool_memory() {
     }
 }
 
-std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept {
+MemoryPool::Place place_of(const CUmemLocation* location, CUmemAllocationType type) {
     const bool managed = static_cast<int>(type) == CU_MEM_ALLOCATION_TYPE_MANAGED;
-    if (location == nullptr || (!managed && static_cast<int>(type) != CU_MEM_ALLOCATION_TYPE_PINNED))
-        return std::nullopt;
+    require(location != nullptr && (managed || static_cast<int>(type) == CU_MEM_ALLOCATION_TYPE_PINNED));
     const int where = static_cast<int>(location->type);
     const auto host = managed ? Allocation::Kind::managed : Allocation::Kind::pinned;
     const bool on_host =
         where == CU_MEM_LOCATION_TYPE_HOST || (where == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id == 0);
-    if (on_host || (managed && where == CU_MEM_LOCATION_TYPE_NONE)) return MemoryPool::Place{host, where, 0};
-    if (where != CU_MEM_LOCATION_TYPE_DEVICE || !Process::get().is_device(location->id)) return std::nullopt;
-    return MemoryPool::Place{managed ? host : Allocation::Kind::device, where, location->id};
+    if (on_host || (managed && where == CU_MEM_LOCATION_TYPE_NONE)) return {host, where, 0};
+    require(where == CU_MEM_LOCATION_TYPE_DEVICE && Process::get().is_device(location->id));
+    return {managed ? host : Allocation::Kind::device, where, location->id};
 }
 
 EMULATED_STREAM_API(cuMemAllocAsync, 11020, CUdeviceptr* address, std::size_t bytes, CUstream handle) {
@@ -180,8 +177,7 @@ EMULATED_STREAM_API(cuMemAllocAsync, 11020, CUdeviceptr* address, std::size_t by
 EMULATED_STREAM_API(cuMemAllocFromPoolAsync, 11020, CUdeviceptr* address, std::size_t bytes,
                     CUmemoryPool pool_handle, CUstream handle) {
     const auto target = find_stream(handle);
-    const auto pool = find_object<MemoryPool>(pool_handle);
-    require(pool != nullptr);
+    const auto pool = argument<MemoryPool>(pool_handle);
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
 
@@ -263,17 +259,16 @@ EMULATED_API(cuDeviceSetMemPool, 11020, CUdevice device, CUmemoryPool handle) {
 EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoolProps* properties) {
     require(handle != nullptr && properties != nullptr);
     require(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
-    const auto place = place_of(&properties->location, properties->allocType);
-    require(place.has_value());
+    const MemoryPool::Place place = place_of(&properties->location, properties->allocType);
     unsafe_now("cuMemPoolCreate");
     if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
         // "HOST are not IPC capable and handleTypes must be 0".
-        require(place->location != CU_MEM_LOCATION_TYPE_HOST);
+        require(place.location != CU_MEM_LOCATION_TYPE_HOST);
         return refuse(
             CUDA_ERROR_NOT_SUPPORTED,
             "cuMemPoolCreate: the emulated device shares no memory with other processes (handleTypes)");
     }
-    *handle = new_handle<CUmemoryPool>(make_pool(*place, false, properties->maxSize));
+    *handle = new_handle<CUmemoryPool>(make_pool(place, false, properties->maxSize));
 }
 
 EMULATED_DRIVER_API(cuMemGetDefaultMemPool, 13000, CUmemoryPool* pool, CUmemLocation* location,
@@ -338,8 +333,7 @@ EMULATED_DRIVER_API(cuMemPoolGetAccess, 11020, CUmemAccess_flags* flags, CUmemor
 }
 
 EMULATED_DRIVER_API(cuMemPoolTrimTo, 11020, CUmemoryPool handle, std::size_t least) {
-    const auto pool = find_object<MemoryPool>(handle);
-    require(pool != nullptr);
+    const auto pool = argument<MemoryPool>(handle);
     unsafe_now("cuMemPoolTrimTo");
     pool->trim_to(least);
 }

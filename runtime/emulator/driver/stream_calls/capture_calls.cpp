@@ -46,10 +46,8 @@ EMULATED_STREAM_API(cuStreamBeginCaptureToGraph, 12030, CUstream handle, CUgraph
     const auto target = find_stream(handle);
     const auto graph = find_object<GraphObject>(graph_handle);
     require(graph != nullptr && is_mode(&mode) && is_plain(data, count));
-    const auto after = nodes_of(*graph, dependencies, count);
-    require(after.has_value());
     check(to_result(Captures::get().begin(capture_target(target), static_cast<streams::CaptureMode>(mode),
-                                          thread_number(), graph, *after)));
+                                          thread_number(), graph, nodes_of(*graph, dependencies, count))));
 }
 
 EMULATED_STREAM_API(cuStreamEndCapture, 10000, CUstream handle, CUgraph* out) {
@@ -116,8 +114,7 @@ EMULATED_STREAM_API(cuStreamUpdateCaptureDependencies, 12030, CUstream handle, C
     require(info.status != CaptureInfo::Status::none, CUDA_ERROR_ILLEGAL_STATE);
     require(info.status == CaptureInfo::Status::active, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     const auto nodes = nodes_of(*info.graph, dependencies, count);
-    require(nodes.has_value());
-    check(to_result(Captures::get().come_after(capture_target(target), *nodes,
+    check(to_result(Captures::get().come_after(capture_target(target), nodes,
                                                flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)));
 }
 

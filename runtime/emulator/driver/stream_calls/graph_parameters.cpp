@@ -43,9 +43,10 @@ void get(CUgraphNode node, CUgraphNodeType type, Out* out) {
 }
 
 /// Before CUDA 12 the function could only be a CUfunction.
-CUDA_KERNEL_NODE_PARAMS_v2 to_v2(const CUDA_KERNEL_NODE_PARAMS_v1& given) noexcept {
+CUDA_KERNEL_NODE_PARAMS_v2 to_v2(const CUDA_KERNEL_NODE_PARAMS_v1* given) {
+    require(given != nullptr);
     CUDA_KERNEL_NODE_PARAMS_v2 made = {};
-    std::memcpy(&made, &given, sizeof given);
+    std::memcpy(&made, given, sizeof *given);
     return made;
 }
 
@@ -118,8 +119,7 @@ EMULATED_API(cuGraphMemcpyNodeGetParams, 10000, CUgraphNode node, CUDA_MEMCPY3D*
 
 EMULATED_OLDER_API(cuGraphAddKernelNode, 10000, CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
                    std::size_t count, const CUDA_KERNEL_NODE_PARAMS_v1* given) {
-    require(given != nullptr);
-    const CUDA_KERNEL_NODE_PARAMS_v2 now = to_v2(*given);
+    const CUDA_KERNEL_NODE_PARAMS_v2 now = to_v2(given);
     check(cuGraphAddKernelNode_v2(out, graph, before, count, &now));
 }
 
@@ -133,15 +133,13 @@ EMULATED_OLDER_API(cuGraphKernelNodeGetParams, 10000, CUgraphNode node, CUDA_KER
 
 EMULATED_OLDER_API(cuGraphKernelNodeSetParams, 10000, CUgraphNode node,
                    const CUDA_KERNEL_NODE_PARAMS_v1* given) {
-    require(given != nullptr);
-    const CUDA_KERNEL_NODE_PARAMS_v2 now = to_v2(*given);
+    const CUDA_KERNEL_NODE_PARAMS_v2 now = to_v2(given);
     check(cuGraphKernelNodeSetParams_v2(node, &now));
 }
 
 EMULATED_OLDER_API(cuGraphExecKernelNodeSetParams, 10010, CUgraphExec exec, CUgraphNode node,
                    const CUDA_KERNEL_NODE_PARAMS_v1* given) {
-    require(given != nullptr);
-    const CUDA_KERNEL_NODE_PARAMS_v2 now = to_v2(*given);
+    const CUDA_KERNEL_NODE_PARAMS_v2 now = to_v2(given);
     check(cuGraphExecKernelNodeSetParams_v2(exec, node, &now));
 }
 

@@ -27,21 +27,19 @@ void withdraw(const WorkGraph& graph) {
     }
 }
 
-std::optional<std::vector<WorkNode*>> nodes_of(const WorkGraph& graph, const CUgraphNode* handles,
-                                               std::size_t count) {
+std::vector<WorkNode*> nodes_of(const WorkGraph& graph, const CUgraphNode* handles, std::size_t count) {
+    require(handles != nullptr || count == 0);
     std::vector<WorkNode*> found;
-    if (handles == nullptr && count != 0) return std::nullopt;
     for (std::size_t i = 0; i < count; ++i) {
         const FoundNode each(handles[i]);
-        if (each.graph.get() != &graph || std::ranges::find(found, each.node) != found.end())
-            return std::nullopt;
+        require(each.graph.get() == &graph && std::ranges::find(found, each.node) == found.end());
         found.push_back(each.node);
     }
     return found;
 }
 
-std::optional<EdgeKind> edge_kind(const CUgraphEdgeData* data, const WorkNode& from, const WorkNode& to) {
-    if (data == nullptr) return EdgeKind{};
+EdgeKind edge_kind(const CUgraphEdgeData* data, const WorkNode& from, const WorkNode& to) {
+    if (data == nullptr) return {};
     const bool reserved = std::ranges::any_of(data->reserved, [](unsigned char byte) { return byte != 0; });
     const bool programmatic = data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
     const bool kernels = from.kind == WorkNode::Kind::kernel && to.kind == WorkNode::Kind::kernel;
@@ -50,8 +48,8 @@ std::optional<EdgeKind> edge_kind(const CUgraphEdgeData* data, const WorkNode& f
         (programmatic ? kernels && (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
                                     data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER)
                       : data->type == 0 && data->from_port == 0);
-    if (!valid) return std::nullopt;
-    return EdgeKind{data->from_port, data->to_port, data->type};
+    require(valid);
+    return {data->from_port, data->to_port, data->type};
 }
 
 namespace {
@@ -85,8 +83,7 @@ void list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, CUgr
 /// Lists the nodes of a graph for which `wanted(node)` is true.
 template <class Wanted>
 void list_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count, const Wanted& wanted) {
-    const auto graph = find_object<GraphObject>(handle);
-    require(graph != nullptr);
+    const auto graph = argument<GraphObject>(handle);
     std::vector<Edge> found;
     Captures::get().paused([&] {
         for (const auto& node : graph->nodes) {
@@ -128,15 +125,13 @@ void change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to
         std::vector<std::pair<WorkNode*, Dependency>> edges;  // by the node that the edge leads to
         for (std::size_t i = 0; i < count; ++i) {
             const FoundNode first(from[i]), second(to[i]);
-            const bool here = first.graph == graph && second.graph == graph && first.node != second.node;
-            require(here);
-            const auto kind = edge_kind(data == nullptr ? nullptr : &data[i], *first.node, *second.node);
-            require(kind.has_value());
+            require(first.graph == graph && second.graph == graph && first.node != second.node);
+            const EdgeKind kind = edge_kind(data == nullptr ? nullptr : &data[i], *first.node, *second.node);
             const bool twice = std::ranges::any_of(edges, [&](const auto& edge) {
                 return edge.first == second.node && edge.second.node == first.node;
             });
             require(!twice);
-            edges.push_back({second.node, {first.node, *kind}});
+            edges.push_back({second.node, {first.node, kind}});
         }
         for (const auto& [node, dependency] : edges) allow(*graph, *node, dependency);
         for (const auto& [node, dependency] : edges) change(*node, dependency);

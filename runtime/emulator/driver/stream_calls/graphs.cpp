@@ -165,8 +165,7 @@ EMULATED_OLDER_API_AS(cuGraphInstantiate_v2, cuGraphInstantiate, 10000, CUgraphE
 }
 
 EMULATED_API(cuGraphExecGetFlags, 12000, CUgraphExec handle, cuuint64_t* flags) {
-    const auto exec = find_object<GraphExecObject>(handle);
-    require(exec != nullptr);
+    const auto exec = argument<GraphExecObject>(handle);
     return answer(flags, exec->flags & ~cuuint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
 }
 
@@ -190,8 +189,7 @@ EMULATED_STREAM_API(cuGraphUpload, 11010, CUgraphExec handle, CUstream stream) {
 /// An executable graph cannot be launched into a capture; cuGraphAddChildGraphNode adds a graph to it.
 EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
     const auto target = find_stream(stream);
-    const auto exec = find_object<GraphExecObject>(handle);
-    require(exec != nullptr);
+    const auto exec = argument<GraphExecObject>(handle);
     const CaptureGate gate(target);
     no_capture_now(target, "cuGraphLaunch");
     trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");

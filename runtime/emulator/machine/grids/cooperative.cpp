@@ -1,5 +1,4 @@
-#include "machine/grids/cooperative.hpp"
-
+// Grids whose blocks wait for each other.
 #include <deque>
 #include <memory>
 #include <thread>

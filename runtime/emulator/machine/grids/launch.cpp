@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "machine/blocks/block.hpp"
-#include "machine/grids/cooperative.hpp"
 #include "machine/grids/crew.hpp"
 #include "machine/grids/team.hpp"
 #include "machine/lockstep.hpp"

@@ -37,4 +37,9 @@ class Team {
     std::uint64_t steps_ = 0, reported_ = 0, elsewhere_ = 0;
 };
 
+/// Runs a grid whose blocks wait for each other, with up to `workers` threads, until it ends or faults; the fault is in
+/// `grid`. All blocks are resident and take turns: any thread may continue any block that is not running. Throws:
+/// std::bad_alloc.
+void run_together(GridState& grid, unsigned workers);
+
 }  // namespace emulated::machine

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "machine/device_heap.hpp"
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"

@@ -1,13 +1,12 @@
 // cvt to and from formats that are packed in pairs, and to tf32, with the instruction's rounding, .relu and .satfinite.
 // Values are converted through double, which represents each of these formats exactly.
-#include "program/small_formats.hpp"
-
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
+#include "program/variants.hpp"
 
 namespace emulated::machine {
 namespace {

@@ -12,7 +12,7 @@
 #include "machine/operations/sampling.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
-#include "program/image_access.hpp"
+#include "program/variants.hpp"
 
 namespace emulated::machine {
 namespace {
@@ -27,8 +27,11 @@ using program::ImageAccess;
 
 constexpr const char* name_of(bool is_surface) { return is_surface ? "surface" : "texture"; }
 
-const Instruction* bad_image(Lanes& s, const Instruction* i, u32 lanes, std::string message) {
-    return misuse(s, i, lanes, std::move(message), LaneFault::What::bad_image);
+template <class... Values>
+const Instruction* bad_image(Lanes& s, const Instruction* i, u32 lanes, fmt::format_string<Values...> message,
+                             Values&&... values) {
+    return misuse(s, i, lanes, fmt::format(message, std::forward<Values>(values)...),
+                  LaneFault::What::bad_image);
 }
 
 std::shared_ptr<const ImageObject> find_object(const Lanes& s, u64 handle) {
@@ -50,12 +53,10 @@ const Instruction* open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, b
     if (opened.object == nullptr)
         return bad_image(
             s, i, lanes,
-            fmt::format(
-                "{:#x} is not a {} object: it was never one, or was destroyed before the kernel had finished",
-                handle, kind));
+            "{:#x} is not a {} object: it was never one, or was destroyed before the kernel had finished",
+            handle, kind);
     if (opened.object->is_surface != is_surface)
-        return bad_image(s, i, lanes,
-                         fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
+        return bad_image(s, i, lanes, "the kernel uses a {} object as a {}", name_of(!is_surface), kind);
     const Image& image = opened.object->image;
     const memory::Allocation* found = s.memory->find(image.address);
     const u64 span = opened.object->span();
@@ -66,9 +67,8 @@ const Instruction* open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, b
         return nullptr;
     }
     if (found->serial != image.serial)
-        return bad_image(
-            s, i, lanes,
-            fmt::format("the memory of this {} was freed: another allocation has its address now", kind));
+        return bad_image(s, i, lanes,
+                         "the memory of this {} was freed: another allocation has its address now", kind);
     opened.bytes = found->host + (image.address - found->base);
     return i + 1;
 }
@@ -181,8 +181,8 @@ const Instruction* read_texture(Lanes& s, const Instruction* i) {
     const Instruction* after =
         for_objects(s, i, lanes_at<u64>(s, i->operand[5]), false, [&](const Opened& opened, u32 lanes) {
             const ImageObject& texture = *opened.object;
-            if (std::string why = objection(texture, access, Gathers); !why.empty())
-                return bad_image(s, i, lanes, std::move(why));
+            if (const std::string why = objection(texture, access, Gathers); !why.empty())
+                return bad_image(s, i, lanes, "{}", why);
             const Texels texels{&texture, opened.bytes, s.log};
             for (const unsigned l : LanesOf{lanes}) {
                 const SamplePlace place = place_of(s, i, access, texture, l);
@@ -246,9 +246,8 @@ const Instruction* for_places(Lanes& s, const Instruction* i, const u64* handles
     return for_objects(s, i, handles, true, [&](const Opened& opened, u32 lanes) {
         const Image& image = opened.object->image;
         if (!fits(image, access.geometry(), true))
-            return bad_image(s, i, lanes,
-                             fmt::format("the kernel uses the surface by .{}, and it is of {}",
-                                         access.geometry().name, shape_of(image)));
+            return bad_image(s, i, lanes, "the kernel uses the surface by .{}, and it is of {}",
+                             access.geometry().name, shape_of(image));
         const u32 bytes = access_bytes_of(access, image);
         std::array<SurfacePlace, 32> places;
         for (const unsigned l : LanesOf{lanes}) places[l] = surface_place(s, i, access, image, bytes, l);
@@ -257,15 +256,13 @@ const Instruction* for_places(Lanes& s, const Instruction* i, const u64* handles
         if (access.outside == Flag::trap && left != 0)
             return bad_image(
                 s, i, left,
-                fmt::format(
-                    "an access of {} bytes outside of the surface, which has {} bytes x {} rows x {} slices "
-                    "(x counts bytes)",
-                    bytes, u64{image.width} * image.format.bytes(), image.height, image.slices));
+                "an access of {} bytes outside of the surface, which has {} bytes x {} rows x {} slices "
+                "(x counts bytes)",
+                bytes, u64{image.width} * image.format.bytes(), image.height, image.slices);
         if (misaligned != 0)
-            return bad_image(
-                s, i, misaligned,
-                fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
-                            bytes));
+            return bad_image(s, i, misaligned,
+                             "an access of {} bytes to a surface needs an x that is a multiple of them",
+                             bytes);
         for (const unsigned l : LanesOf{access.outside == Flag::zero ? lanes & ~left : lanes})
             use(opened, places[l].offset, l);
         return i;

@@ -1,12 +1,11 @@
 // Video instructions: bytes, halves and words, signed or unsigned, saturated and combined with a third operand. All share
 // the same steps in 128 bits, and a handler adds one step of arithmetic. The steps are those of PTX, except where comments
 // say that an H100 differs.
-#include "program/video.hpp"
-
 #include <algorithm>
 
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
+#include "program/variants.hpp"
 
 namespace emulated::machine {
 namespace {

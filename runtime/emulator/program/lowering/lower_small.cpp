@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "program/lowering.hpp"
-#include "program/small_formats.hpp"
 
 namespace emulated::program {
 namespace {

@@ -1,7 +1,6 @@
 // Lowering of texture and surface instructions.
 #include <algorithm>
 
-#include "program/image_access.hpp"
 #include "program/lowering.hpp"
 
 namespace emulated::program {

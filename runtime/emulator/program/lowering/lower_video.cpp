@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "program/lowering.hpp"
-#include "program/video.hpp"
 
 namespace emulated::program {
 namespace {
