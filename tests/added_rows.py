@@ -22,7 +22,7 @@ COPY = ROOT / "build" / "added_rows"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row is added: `text` is inserted behind `after`, which occurs once in the file."""
+    """Where a row is added: `text` is inserted after the text `after`, which occurs once in the file."""
 
     file: str
     after: str
@@ -242,7 +242,7 @@ def copy_sources(places: list[Place]) -> None:
 def with_row(text: str, place: Place) -> str:
     before, found, after = text.partition(place.after)
     if not found or place.after in after:
-        sys.exit(f"{place.file}: this must occur once, so that a row can be added behind it: {place.after!r}")
+        sys.exit(f"{place.file}: this must occur once, so that a row can be added after it: {place.after!r}")
     return before + found + place.text + after
 
 
