@@ -206,6 +206,18 @@ class Finder {
         }
     }
 
+    static void keep_common_names_of(KernelDeclaration& first, KernelDeclaration& second) {
+        keep_common_names(first, second);
+        keep_common_names(second, first);
+    }
+
+    /// Whether a parameter has a name in both, and not the same.
+    static bool are_named_differently(const KernelDeclaration& first, const KernelDeclaration& second) {
+        return !std::ranges::equal(first.parameters, second.parameters, [](const auto& a, const auto& b) {
+            return a == b || a.empty() || b.empty();
+        });
+    }
+
     /// Clears parameter names of the template that differ in this specialisation, which is an instance of the template.
     void compare_names(const KernelDeclaration& specialisation) {
         for (KernelDeclaration& known : found_) {
@@ -323,23 +335,26 @@ class Finder {
         return fits_one("void bool char short int long float double signed unsigned auto", word);
     }
 
-    /// Adds a kernel. A declaration and its definition are one kernel. Two definitions are two: an #if may choose one.
+    /// Adds a kernel. A declaration and its definition are one kernel. Two definitions are two: an #if may choose one, or
+    /// macros put them in different namespaces.
     void add(KernelDeclaration kernel) {
         for (KernelDeclaration& known : found_) {
-            const bool same = known.name == kernel.name && known.parameter_types == kernel.parameter_types &&
-                              known.is_template == kernel.is_template;
-            if (same && !(known.is_definition && kernel.is_definition)) {
-                known.defaults = kernel.defaults = std::max(known.defaults, kernel.defaults);
-                kernel.lines.insert(kernel.lines.end(), known.lines.begin(), known.lines.end());
-                known.lines = kernel.lines;
-                // The compiler may not see one of the two.
-                if (known.is_conditional || kernel.is_conditional) {
-                    keep_common_names(kernel, known);
-                    keep_common_names(known, kernel);
-                }
-                if (kernel.is_definition) known = std::move(kernel);
-                return;
+            if (known.name != kernel.name || known.parameter_types != kernel.parameter_types ||
+                known.is_template != kernel.is_template)
+                continue;
+            if (known.is_definition && kernel.is_definition) {
+                if (known.is_redeclared) keep_common_names_of(known, kernel);  // either may be meant
+                continue;
             }
+            known.defaults = kernel.defaults = std::max(known.defaults, kernel.defaults);
+            kernel.lines.insert(kernel.lines.end(), known.lines.begin(), known.lines.end());
+            known.lines = kernel.lines;
+            // The compiler may not see one of the two, or they may be two functions.
+            if (known.is_conditional || kernel.is_conditional || are_named_differently(known, kernel))
+                keep_common_names_of(known, kernel);
+            if (kernel.is_definition) known = std::move(kernel);
+            known.is_redeclared = true;
+            return;
         }
         found_.push_back(std::move(kernel));
     }

@@ -23,6 +23,7 @@ struct KernelDeclaration {
     bool is_template = false;
     bool is_definition = false;   ///< has a body
     bool is_conditional = false;  ///< inside an #if: the compiler may not see it
+    bool is_redeclared = false;   ///< the text also has a declaration of it without a body
     int line = 1;                 ///< of its name, in the text, from 1
     bool is_divided = false;      ///< an #if chooses between some of its parameters: they cannot be read
     std::vector<int> lines;       ///< of each `__global__` and each name in all its declarations

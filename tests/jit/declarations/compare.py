@@ -13,6 +13,7 @@ Not generated: macros in headers, and macros that rename a kernel whose name is 
 
 from __future__ import annotations
 
+import _ctypes
 import argparse
 import ctypes
 import random
@@ -148,6 +149,7 @@ def called(text: str, defines: dict[str, int], folder: Path) -> dict[tuple[str, 
         values = ({"f4": ctypes.c_float, "f8": ctypes.c_double, "i4": ctypes.c_int}[dtype] * 3)()
         if getattr(loaded, f"call_{i}")(values):
             results[name, dtype] = [int(value) for value in values]
+    _ctypes.dlclose(loaded._handle)  # the next library may get this one's inode, by which dlopen recognises libraries
     library.unlink()
     return results
 

@@ -27,7 +27,9 @@ def doubles(kernel, dtype="f4"):
 ORDER = "{ x[0] = nx; x[1] = ny; }"
 RIGHT = f"__global__ void k(int* x, int nx, int ny) {ORDER}\n"
 SWAPPED = f"__global__ void k(int* x, int ny, int nx) {ORDER}\n"
+RIGHT_DECLARED = "__global__ void k(int* x, int nx, int ny);\n"
 KNOWN = {
+    "declared without names": "__global__ void k(int*, int, int);\n#define ON 1\n" + RIGHT,
     "an old version in #if 0": "#if 0\n" + SWAPPED + "#endif\n" + RIGHT,
     "the other branch of an #if": "#if DIM == 2\n" + SWAPPED + "#else\n" + RIGHT + "#endif\n",
     "an architecture": "#if __CUDA_ARCH__ >= 1500\n" + SWAPPED + "#else\n" + RIGHT + "#endif\n",
@@ -52,6 +54,12 @@ UNKNOWN = {
     + SWAPPED.replace("int* x", "T* x")
     + "#endif\ntemplate <class T> "
     + RIGHT.replace("int* x", "T* x"),
+    "declared beside one of a macro's namespace": OPENED.format(SWAPPED) + "\n" + RIGHT_DECLARED + RIGHT,
+    "declared, and made by a macro": RIGHT_DECLARED
+    + OPENED.format(SWAPPED)
+    + "\n#define KERNEL(name) __global__ void name(int* x, int nx, int ny) "
+    + ORDER
+    + "\nKERNEL(k)\n",
     "a file of another name": '#line 1 "other.cu"\n#if 1\n' + RIGHT + "#endif\n",
     "warnings that are suppressed": "#pragma nv_diag_suppress 1444\n#if 1\n" + RIGHT + "#endif\n",
 }
