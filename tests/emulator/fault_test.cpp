@@ -72,6 +72,19 @@ TEST_CASE("a fault comes with a later call, with its code, in every thread, agai
     }
 }
 
+TEST_CASE("a free that waits for the kernel returns its fault, and frees the memory") {
+    for (const std::string& policy : client::policies) {
+        CAPTURE(policy);
+        Library library({{"BASCULE_EMULATED_SCHEDULE", policy.c_str()}});
+        World world(library);
+        const CUstream p = world.device.stream();
+        const CUdeviceptr x = world.device.floats(4, 0.0F), y = world.device.floats(4, 0.0F);
+        CHECK(world.device.launch(cases[0].kernel, p, x + 16) == CUDA_SUCCESS);
+        CHECK(library.cuMemFree(y) == cases[0].code);
+        CHECK(library.cuMemFree(y) != CUDA_SUCCESS);
+    }
+}
+
 TEST_CASE("a fault knows its launch among others of the kernel, and its report outlives other failures") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);

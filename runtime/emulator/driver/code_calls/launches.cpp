@@ -333,7 +333,7 @@ void pretend(const CUlaunchConfig& config, CUfunction function) {
         if (!is_default(config.hStream)) {
             const auto* stream = handles.template get<Stream>(config.hStream);
             require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
-            stream->context->error.load(std::memory_order_relaxed);
+            check(stream->context->error.load(std::memory_order_relaxed));
         }
         check_config(config, *handle, context->device);
         trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);

@@ -149,7 +149,7 @@ void free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
         races::Detector::get().forget(address, allocation->bytes);
         return process.free(address, allocation->kind);
     });
-    context->error.load();
+    check(context->error.load());
     if (!freed) not_freeable(address);
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
 }

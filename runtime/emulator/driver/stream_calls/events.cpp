@@ -107,7 +107,7 @@ EMULATED_CONTEXT_API(cuEventElapsedTime, 12080, float* milliseconds, CUevent sta
     require(recorded, CUDA_ERROR_INVALID_HANDLE);
     for (const auto& event : {start, end}) {
         require(event->context->graph.query(event->event), CUDA_ERROR_NOT_READY);
-        event->context->error.load();
+        check(event->context->error.load());
     }
     const auto between = start->context->graph.milliseconds(start->event, end->event);
     require(between.has_value(), CUDA_ERROR_NOT_READY);  // another thread recorded it again
