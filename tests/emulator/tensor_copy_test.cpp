@@ -8,6 +8,7 @@
 #include "machine/transfers.hpp"
 #include "memory/tensor_map.hpp"
 #include "ptx_device.hpp"
+#include "races/access_log.hpp"
 
 using emulated::machine::Fault;
 using emulated::memory::TensorElement;
@@ -43,19 +44,22 @@ const std::string wait_for_tile = "WAIT: mbarrier.try_wait.parity.shared.b64 %p,
 /// 16 x 16 words of one number each.
 struct TensorRun {
     std::vector<std::uint32_t> words, out;
+    std::uint64_t address = 0, map_address = 0;
     std::optional<Fault> fault;
     std::string message() const { return fault ? fault->message : "no fault"; }
 };
 
 TensorRun run_tensor(const std::string& body, const std::function<void(TensorMap&)>& change = {},
-                     const std::function<void(std::vector<std::byte>&)>& spoil = {}) {
+                     const std::function<void(std::vector<std::byte>&)>& spoil = {},
+                     emulated::races::AccessLog* log = nullptr) {
     TensorRun made;
     made.words.resize(256);
     made.out.resize(64);
     for (std::uint32_t k = 0; k < 256; ++k) made.words[k] = 1000 + k;
     Device device(tensor_kernel(body));
     TensorMap map;
-    map.address = device.array(made.words);
+    device.log = log;
+    map.address = made.address = device.array(made.words);
     map.type = static_cast<std::uint32_t>(TensorElement::u32);
     map.rank = 2;
     map.extents = {16, 16};
@@ -69,7 +73,8 @@ TensorRun run_tensor(const std::string& body, const std::function<void(TensorMap
     std::array<std::byte, TensorMap::bytes> parameter{};
     std::copy_n(stored.begin(), parameter.size(), parameter.begin());
     stored.resize(256);
-    made.fault = device.launch("k", {1}, {1}, device.array(stored), device.array(made.out), parameter);
+    made.map_address = device.array(stored);
+    made.fault = device.launch("k", {1}, {1}, made.map_address, device.array(made.out), parameter);
     return made;
 }
 
@@ -107,6 +112,38 @@ TEST_CASE("a stored tile is taken from shared memory at the wait, and written in
     CHECK(made.message() == "no fault");
     CHECK(made.words[15 * 16 + 8] == 9);
     CHECK(made.words[15 * 16 + 7] == 1000 + 15 * 16 + 7);
+}
+
+TEST_CASE("the search for races sees the rows of a tile inside of the tensor, and the tensor map") {
+    using emulated::races::Access;
+    const auto logged = [](const TensorRun& made, emulated::races::AccessLog& log, std::uint64_t address,
+                           Access access) {
+        const auto found = log.pages().find(address / emulated::races::page_bytes);
+        REQUIRE(made.message() == "no fault");
+        REQUIRE(bool(found != log.pages().end()));
+        const std::uint64_t at = address % emulated::races::page_bytes;
+        return (found->second->of[static_cast<unsigned>(access)][at / 64] >> at % 64 & 1) != 0;
+    };
+    struct Case {
+        std::string body;
+        Access access;
+    };
+    for (const Case& each :
+         {Case{load_of("%map, {12, 14}"), Access::read}, Case{store_of("%map, {12, 14}"), Access::write},
+          Case{store_of("%map, {12, 14}", ".add"), Access::strong_write}}) {
+        emulated::races::AccessLog log;
+        const auto made = run_tensor(each.body, {}, {}, &log);
+        for (std::uint64_t row = 0; row < 16; ++row) {
+            for (std::uint64_t column = 0; column < 16; ++column) {
+                CAPTURE(row);
+                CAPTURE(column);
+                CHECK(logged(made, log, made.address + 64 * row + 4 * column, each.access) ==
+                      (row >= 14 && column >= 12));
+            }
+        }
+        CHECK(logged(made, log, made.map_address + 127, Access::read));
+        CHECK(!logged(made, log, made.map_address + 128, Access::read));
+    }
 }
 
 TEST_CASE("wrong uses of tensor maps are faults with words") {

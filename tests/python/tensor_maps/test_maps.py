@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 
 from .tiles import KERNELS, Map, address_of
 
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.usefixtures("hopper")
 
 SOURCE = (
@@ -149,3 +153,24 @@ def test_a_kernel_changes_each_field_of_a_map():
     module.change[1, 32](bascule.raw_bytes(before.encode(1 << 20)), room, bascule.raw_pointer(1 << 21))
     # A map of two dimensions has no values in the third, and the emulated device keeps none.
     assert room.copy_to_host().tobytes() == after.encode(1 << 21)
+
+
+def test_a_tile_of_freed_memory_is_a_fault_with_the_kernels_line(emulated):
+    program = """
+import numpy as np
+import bascule
+from tests.python.tensor_maps.test_maps import SOURCE, words_map
+from tests.python.tensor_maps.tiles import address_of
+kernels = bascule.compile(SOURCE)
+tensor, out = bascule.to_device(np.zeros((24, 32), "i4")), bascule.to_device(np.zeros((8, 8), "i4"))
+encoded = bascule.raw_bytes(words_map().encode(address_of(tensor)))
+del tensor
+try:
+    kernels.from_parameter[1, 32](encoded, 0, 0, out)
+    out.copy_to_host()
+except bascule.CudaError as error:
+    print(error)
+"""
+    done = run_python("-c", program, cwd=ROOT, PYTHONPATH=f"{ROOT}:{ROOT}/tests/python")
+    assert "freed" in done.stdout, done.stdout + done.stderr
+    assert "cp_async_bulk_tensor" in done.stdout

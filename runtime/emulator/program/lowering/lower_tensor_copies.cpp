@@ -35,13 +35,16 @@ void Lowering::copy_tensor(const ptx::Instruction& instruction, const Opcode& op
     access.im2col = flags.has(Flag::im2col) || flags.has(Flag::im2col_no_offs);
     const bool loads = access.what == What::load, to_cluster = flags.has(Flag::shared_cluster);
     const bool multicast = flags.has(Flag::multicast);
-    // Only .shared::cta and .shared::cluster are allowed here, and not .shared.
-    if (instruction.opcode.find(".shared.") != instruction.opcode.npos ||
-        (access.im2col && access.rank < 3) || (loads && to_cluster == flags.has(Flag::shared)) ||
-        (multicast && !to_cluster))
+    // The spellings .shared and .L1 are not allowed here.
+    const auto spells = [&](std::string_view part) {
+        return instruction.opcode.find(part) != instruction.opcode.npos;
+    };
+    if (spells(".shared.") || spells(".L1.") || (access.im2col && access.rank < 3) ||
+        (loads && to_cluster == flags.has(Flag::shared)) || (multicast && !to_cluster))
         unsupported(instruction);
 
     const std::size_t count = count_without_policy(instruction, opcode);
+    if (flags.has(Flag::policy)) source(instruction.operands.back(), Type::u64);
     const bool has_offsets = access.im2col && access.what != What::store;
     const std::size_t least = loads ? 3 : access.what == What::store ? 2 : 1;
     const std::size_t wanted = least + (has_offsets ? 1 : 0) + (multicast ? 1 : 0);
@@ -55,7 +58,7 @@ void Lowering::copy_tensor(const ptx::Instruction& instruction, const Opcode& op
         for (const ptx::Operand& element : elements) list.push_back(source(element, type));
     };
     append(map.parts[1], access.rank, Type::b32, "coordinates");
-    if (has_offsets) append(instruction.operands[least], access.rank - std::size_t{2}, Type::b16, "offsets");
+    if (has_offsets) append(instruction.operands[least], access.rank - std::size_t{2}, Type::u16, "offsets");
     std::uint16_t bits = to_cluster ? Instruction::in_cluster : std::uint16_t{0};
     if (access.what != What::prefetch) {
         const FlagSet where =
@@ -120,6 +123,7 @@ void Lowering::require_map_bytes(const ptx::Operand& given) const {
 void Lowering::copy_tensor_map(const ptx::Instruction& instruction, const Opcode& opcode) {
     expect_operands(instruction, 3);
     require_map_bytes(instruction.operands[2]);
+    if (instruction.opcode.find(".shared::cta.") == instruction.opcode.npos) unsupported(instruction);
     const Ref to = whole_address(instruction.operands[0], {Flag::global});
     emit(key_of(opcode), {}, {to, whole_address(instruction.operands[1], {Flag::shared})});
 }
