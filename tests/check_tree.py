@@ -37,7 +37,7 @@ MOST_LINES = {
     "jit": 16_780,
     "runtime": 14_175,
     "python/bindings": 14_810,
-    EMULATOR: 30_540,
+    EMULATOR: 31_910,
     "python/bascule": 7_700,
 }
 

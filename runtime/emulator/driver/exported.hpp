@@ -190,8 +190,9 @@ CUresult guarded(Arguments... arguments) noexcept {
     }                                                                                               \
     static void name##_body(__VA_ARGS__)
 
-#define EMULATED_ARITY(...) EMULATED_TWELFTH(__VA_OPT__(__VA_ARGS__, ) 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define EMULATED_TWELFTH(a, b, c, d, e, f, g, h, i, j, k, count, ...) count
+#define EMULATED_ARITY(...) \
+    EMULATED_SIXTEENTH(__VA_OPT__(__VA_ARGS__, ) 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define EMULATED_SIXTEENTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, count, ...) count
 
 #define EMULATED_PARAMETER(index, body) ::emulated::driver::Parameter<index, &body> a##index
 #define EMULATED_ARGUMENT(index, body) a##index
@@ -207,3 +208,7 @@ CUresult guarded(Arguments... arguments) noexcept {
 #define EMULATED_EACH_9(what, body) EMULATED_EACH_8(what, body), what(8, body)
 #define EMULATED_EACH_10(what, body) EMULATED_EACH_9(what, body), what(9, body)
 #define EMULATED_EACH_11(what, body) EMULATED_EACH_10(what, body), what(10, body)
+#define EMULATED_EACH_12(what, body) EMULATED_EACH_11(what, body), what(11, body)
+#define EMULATED_EACH_13(what, body) EMULATED_EACH_12(what, body), what(12, body)
+#define EMULATED_EACH_14(what, body) EMULATED_EACH_13(what, body), what(13, body)
+#define EMULATED_EACH_15(what, body) EMULATED_EACH_14(what, body), what(14, body)

@@ -30,8 +30,8 @@ inline constexpr std::string_view functions_of_bascule[] = {
     "cuStreamBeginCapture", "cuStreamCreateWithPriority", "cuStreamDestroy", "cuStreamEndCapture",
     "cuStreamGetCaptureInfo", "cuStreamGetCtx", "cuStreamGetPriority", "cuStreamIsCapturing", "cuStreamQuery",
     "cuStreamSynchronize", "cuStreamUpdateCaptureDependencies", "cuStreamWaitEvent", "cuSurfObjectCreate",
-    "cuSurfObjectDestroy", "cuTexObjectCreate", "cuTexObjectDestroy", "cuThreadExchangeStreamCaptureMode",
-    "cuUserObjectCreate", "cuUserObjectRelease",
+    "cuSurfObjectDestroy", "cuTensorMapEncodeIm2col", "cuTensorMapEncodeTiled", "cuTexObjectCreate",
+    "cuTexObjectDestroy", "cuThreadExchangeStreamCaptureMode", "cuUserObjectCreate", "cuUserObjectRelease",
 };
 
 /// Functions for other clients, such as numba-cuda, cuda.core and PyCUDA. This list is frozen: it only loses functions, to the
@@ -86,8 +86,8 @@ inline constexpr std::string_view functions_for_other_clients[] = {
     "cuParamSetf", "cuParamSeti", "cuParamSetv", "cuPointerGetAttribute", "cuPointerSetAttribute",
     "cuProfilerStart", "cuProfilerStop", "cuStreamAddCallback", "cuStreamAttachMemAsync",
     "cuStreamBeginCaptureToGraph", "cuStreamCreate", "cuStreamGetDevice", "cuStreamGetFlags", "cuStreamGetId",
-    "cuSurfObjectGetResourceDesc", "cuTexObjectGetResourceDesc", "cuTexObjectGetResourceViewDesc",
-    "cuTexObjectGetTextureDesc", "cuUserObjectRetain",
+    "cuSurfObjectGetResourceDesc", "cuTensorMapReplaceAddress", "cuTexObjectGetResourceDesc",
+    "cuTexObjectGetResourceViewDesc", "cuTexObjectGetTextureDesc", "cuUserObjectRetain",
 };
 // clang-format on
 

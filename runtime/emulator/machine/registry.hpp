@@ -73,7 +73,9 @@ const Registry& baseline_registry();
     FILE(calls)                       \
     FILE(cluster)                     \
     FILE(control)                     \
-    FILE(exchange) FILE(external) FILE(heap_calls) FILE(small_formats) FILE(video) FILE(textures)
+    FILE(exchange)                    \
+    FILE(external)                    \
+    FILE(heap_calls) FILE(small_formats) FILE(tensor_copies) FILE(video) FILE(textures)
 #define BASCULE_HANDLERS(FILE) \
     FILE(arithmetic)           \
     FILE(floats) FILE(conversions) FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles)

@@ -10,6 +10,7 @@ constexpr const char* references =
 constexpr const char* processes = "the emulated device shares no pools with other processes";
 constexpr const char* words = "the emulated device has no operations of streams on words of memory";
 constexpr const char* counts = "contexts have no usage count: use cuCtxPushCurrent";
+constexpr const char* wide_maps = "tensor maps of wide columns need compute capability 10.0";
 constexpr const char* profiles = "there is nothing to configure";
 
 void refuse_function(const char* name, const char* why) {
@@ -48,6 +49,7 @@ REFUSED(cuStreamWaitValue32_v2, words) REFUSED(cuStreamWaitValue64, words) REFUS
 REFUSED(cuStreamWriteValue32, words) REFUSED(cuStreamWriteValue32_v2, words) REFUSED(cuStreamWriteValue64, words)
 REFUSED(cuStreamWriteValue64_v2, words)
 REFUSED(cuCtxAttach, counts)
+REFUSED(cuTensorMapEncodeIm2colWide, wide_maps)
 REFUSED(cuProfilerInitialize, profiles)
 // clang-format on
 
