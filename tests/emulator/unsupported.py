@@ -18,7 +18,7 @@ PAGE = ROOT / "runtime" / "emulator" / "UNSUPPORTED.md"
 # The instructions of PTX ISA 9.0 that have no row in the table, and the CUDA C++ that compiles to them. An instruction
 # that gets a row must be removed from this list.
 REFUSED = [
-    ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
+    ("tcgen05", "tensor cores of sm_100"),
     ("clusterlaunchcontrol", "work that one cluster takes from another"),
     ("multimem", "multicast objects of several devices"),
     ("tensormap", "tensor maps of TMA"),
@@ -67,6 +67,7 @@ ELSEWHERE = """
 | `setp` of two halves with one predicate, which ptxas takes | `p\\|q` |
 | parameters of type `.pred` or `.f16x2`, two of one name, stores to a kernel's, also where ptxas takes them | `.b32` |
 | copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
+| sparsity metadata of `wgmma` that is not a register of 32 bits, which ptxas takes | a register |
 | machine code (cubin, fatbin) without PTX | compile for the device's architecture |
 
 ## Instructions that run

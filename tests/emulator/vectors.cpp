@@ -24,11 +24,12 @@ struct Kind {
     void (*run)(vectors::Tally&);
 };
 constexpr Kind kinds[] = {
-    {"scalar", vectors::scalar_vectors},   {"packing", vectors::packing_vectors},
-    {"memory", vectors::memory_vectors},   {"exchange", vectors::exchange_vectors},
-    {"control", vectors::control_vectors}, {"tensor", vectors::tensor_vectors},
-    {"video", vectors::video_vectors},     {"wide", vectors::wide_vectors},
-    {"async", vectors::async_vectors},     {"image", vectors::image_vectors},
+    {"scalar", vectors::scalar_vectors},       {"packing", vectors::packing_vectors},
+    {"memory", vectors::memory_vectors},       {"exchange", vectors::exchange_vectors},
+    {"control", vectors::control_vectors},     {"tensor", vectors::tensor_vectors},
+    {"video", vectors::video_vectors},         {"wide", vectors::wide_vectors},
+    {"async", vectors::async_vectors},         {"image", vectors::image_vectors},
+    {"warpgroup", vectors::warpgroup_vectors},
 };
 
 int list_illegal() {

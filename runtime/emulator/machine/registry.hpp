@@ -76,11 +76,14 @@ void register_heap_calls(Registry& registry);
 void register_small_formats(Registry& registry);
 void register_video(Registry& registry);
 void register_textures(Registry& registry);
+void register_warpgroup_order(Registry& registry);
 
 // Handler files that are compiled for each instruction set.
-#define BASCULE_HANDLERS(FILE) \
-    FILE(arithmetic)           \
-    FILE(floats) FILE(conversions) FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles)
+#define BASCULE_HANDLERS(FILE)                                                                   \
+    FILE(arithmetic)                                                                             \
+    FILE(floats)                                                                                 \
+    FILE(conversions) FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles) \
+        FILE(warpgroup)
 #define FILE(name) void register_##name(Registry& registry);
 namespace baseline {
 BASCULE_HANDLERS(FILE)

@@ -19,6 +19,10 @@ void join_addresses(Body& body, const Layout& layout);
 /// displacement.
 void share_addresses(Body& body);
 
+/// Lets copies of accumulators of wgmma follow results that are still outstanding, and gives the accumulators places that
+/// no other register shares (Body::unshared).
+void follow_sums(Body& body);
+
 /// Turns forward branches over straight-line steps into guards of these steps, so that lanes need not diverge and rejoin.
 /// Returns the guard by the step before which it ends. Called after register allocation, because liveness analysis knows
 /// only branches.

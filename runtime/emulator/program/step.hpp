@@ -72,6 +72,7 @@ struct Body {
     std::vector<Step> steps;
     std::vector<std::uint8_t> register_bytes;  ///< of each virtual register: 2, 4 or 8; 0 for a predicate
     std::vector<std::size_t> labels;           ///< by label: the step that it precedes
+    std::vector<bool> unshared;                ///< by register: has its place alone; empty: no register has
 };
 
 /// The result of allocate_registers, which assigns a place to every virtual register. Values that are never live at the
