@@ -97,7 +97,7 @@ struct Image {
 
 // --- products ----------------------------------------------------------------------------------------------
 
-/// Which variant of an instruction is tested.
+/// A variant of an instruction.
 struct Variant {
     bool wild = false, in_registers = false, adds = true, negates_a = false, negates_b = false;
     bool transposes_a = false, transposes_b = false;
@@ -152,7 +152,7 @@ void product_vectors(Tally& tally, const std::string& spelling, const Opcode& op
 
     const unsigned sums = shape.n / (types[0] == Type::f16 ? 4 : 2), each = types[0] == Type::f16 ? 2 : 1;
     const unsigned per_register = 32 / reference::matrix_bits(types[1]);
-    // Of each thread: D, then A, then the metadata.
+    // Each thread has D, then A, then the metadata.
     const unsigned slots = sums + 4 + 1;
     std::vector<std::uint32_t> registers(128 * slots), out(128 * sums);
     const auto place_of_sum = [&](unsigned thread, unsigned i) {

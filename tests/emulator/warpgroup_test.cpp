@@ -1,4 +1,4 @@
-// What wgmma and setmaxnreg do beside their results: outstanding results, waits, misuse. vectors_warpgroup.cpp compares the
+// What wgmma and setmaxnreg do in addition to their results: outstanding results, waits, misuse. vectors_warpgroup.cpp compares the
 // results.
 #include <string>
 #include <vector>

@@ -37,8 +37,9 @@ def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ["../kernels/test_async.py", "../kernels/test_pipelines.py"],
         ["../kernels/test_formats.py", "../kernels/test_tensor.py", "-k", "pairs or tf32_keeps or float8 or stored"],
         ["../kernels/test_recorded_opcodes.py", "-k", "answers_what"],
+        ["../wgmma/test_products.py", "../wgmma/test_mistakes.py"],
     ],
-    ids=["clusters", "gpu", "async", "formats", "opcodes"],
+    ids=["clusters", "gpu", "async", "formats", "opcodes", "wgmma"],
 )
 def test_they_pass_there(emulated, tests):
     paths = [str((HERE / test).resolve()) if test.endswith(".py") else test for test in tests]
