@@ -1,4 +1,4 @@
-"""Whole kernels with wgmma, beside NumPy: products of matrices of every kind of elements, and attention."""
+"""Whole kernels with wgmma, compared with NumPy: products of matrices of every kind of elements, and attention."""
 
 from __future__ import annotations
 

@@ -203,8 +203,10 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
     if (std::ranges::find(table, name, &Row::name) == std::end(table)) return refuse("");
 
     // These modifiers must come first; the order of the others does not matter. Comparisons use .lo and .hi as operators.
-    const FlagSet first =
-        name.starts_with("set") ? FlagSet{} : FlagSet{F::lo, F::hi, F::wide, F::left, F::to, F::pack};
+    const FlagSet first = name == "wgmma"           ? warpgroup_orders | FlagSet{F::mma_async}
+                          : name == "setmaxnreg"    ? FlagSet{F::inc, F::dec}
+                          : name.starts_with("set") ? FlagSet{}
+                                                    : FlagSet{F::lo, F::hi, F::wide, F::left, F::to, F::pack};
     std::size_t types = 0;
     for (std::size_t at = dot; at != std::string_view::npos;) {
         const std::size_t next = text.find('.', at + 1);
