@@ -89,6 +89,19 @@ def test_an_architecture_has_its_limits(emulated, architecture):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("architecture", ["90", "90a"])
+def test_a_device_of_90_takes_code_for_90a(emulated, architecture):
+    program = """
+    import bascule
+    text = '__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }'
+    bascule.compile(text, options=bascule.CompileOptions(arch="sm_90a")).k[1, 128]()
+    bascule.synchronize()
+    print(bascule.current_device().arch)
+    """
+    done = run("-c", textwrap.dedent(program), BASCULE_EMULATED_ARCH=architecture)
+    assert done.stdout.strip().startswith("compute_90"), done.stdout + done.stderr
+
+
 def test_code_of_a_newer_architecture_is_refused(emulated):
     program = """
     import bascule
