@@ -37,7 +37,7 @@ MOST_LINES = {
     "jit": 16_780,
     "runtime": 14_175,
     "python/bindings": 14_810,
-    EMULATOR: 31_910,
+    EMULATOR: 32_950,
     "python/bascule": 7_700,
 }
 

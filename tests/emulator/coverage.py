@@ -29,6 +29,7 @@ KINDS = [
     "async",
     "tensor_copy",
     "image",
+    "warpgroup",
 ]
 
 

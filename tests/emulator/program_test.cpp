@@ -111,7 +111,7 @@ TEST_CASE("no modifier is ignored") {
                              "vadd2.s32.u32.s32.sat.add %r1, %r2, %r3, %r1;",
                              "cvt.s32.f32 %r1, %f1;",
                              "cvt.rn.rni.f32.f32 %f1, %f2;",
-                             "wgmma.fence.sync.aligned;",
+                             "tcgen05.fence::before_thread_sync;",
                              "bar.red.popc.s32 %r1, 0, %p1;",
                              "min.abs.f32 %f1, %f2, %f3;",
                              "st.const.u32 [%d1], %r1;",
@@ -152,6 +152,12 @@ TEST_CASE("an instruction newer than its text's version of PTX or target is refu
     CHECK(error_of("8589934592.0", "80", "").ends_with(": PTX of .version 8589934592.0 is not known here"));
     CHECK(error_of("6.5", "80", "").ends_with(": sm_80 needs PTX of .version 7.0 or newer"));
     CHECK(error_of("8.0", "33", "").ends_with(": 'sm_33' is not a target"));
+    CHECK(error_of("8.0", "90a", "wgmma.fence.sync.aligned;") == "");
+    CHECK(error_of("8.0", "90", "wgmma.fence.sync.aligned;") ==
+          "5: wgmma.fence.sync.aligned needs .target sm_90a");
+    CHECK(error_of("7.8", "90a", "").ends_with("sm_90a needs PTX of .version 8.0 or newer"));
+    CHECK(error_of("8.0", "80a", "").ends_with(": 'sm_80a' is not a target"));
+    CHECK(error_of("8.6", "100f", "").ends_with("sm_100f needs PTX of .version 8.8 or newer"));
 }
 
 // Otherwise these texts would run here and fail on a GPU.

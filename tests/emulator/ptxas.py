@@ -6,7 +6,8 @@
 
 A line of the file has a text and, for each of its variants, `r` if ptxas refuses it, `t` if both accept it, and `u`
 if ptxas accepts it and the device does not, which UNSUPPORTED.md must say. The text is a module without its header, a
-body of a kernel, or one instruction, whose variants have another operand each.
+body of a kernel, or one instruction, whose variants have another operand each. A kind that ends with `-90a` is for
+sm_90a.
 
 A mutant is a kernel of tests/emulator/ptx with one or two changes of a kind: by token, operand, type, modifier or
 structure. The same --seed makes the same mutants. It is a failure if ptxas refuses a mutant and the device accepts it,
@@ -252,6 +253,8 @@ def verdict_of_ptxas(text: str, ptxas: str, directory: str) -> str:
 
 def variants(kind: str, text: str) -> list[str]:
     """Returns the whole modules that a line of the record stands for."""
+    if kind.endswith("-90a"):
+        return [each.replace(".target sm_90\n", ".target sm_90a\n") for each in variants(kind[:-4], text)]
     if kind == "module":
         return [HEAD + text + "\n"]
     texts = [text]

@@ -18,7 +18,7 @@ PAGE = ROOT / "runtime" / "emulator" / "UNSUPPORTED.md"
 # The instructions of PTX ISA 9.0 that have no row in the table, and the CUDA C++ that compiles to them. An instruction
 # that gets a row must be removed from this list.
 REFUSED = [
-    ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
+    ("tcgen05", "tensor cores of sm_100"),
     ("clusterlaunchcontrol", "work that one cluster takes from another"),
     ("multimem", "multicast objects of several devices"),
 ]
@@ -69,6 +69,7 @@ ELSEWHERE = """
 | addresses without brackets and numbers with a point in tensor copies, which ptxas takes | `[address]`, integers |
 | fences of tensor maps that are named and not in global memory, which ptxas takes | an address in global memory |
 | tiles of more than one slice of an interleaved tensor | one tile for each slice |
+| sparsity metadata of `wgmma` that is not a register of 32 bits, which ptxas takes | a register |
 | machine code (cubin, fatbin) without PTX | compile for the device's architecture |
 
 ## Instructions that run

@@ -29,7 +29,7 @@ constexpr Kind kinds[] = {
     {"control", vectors::control_vectors}, {"tensor", vectors::tensor_vectors},
     {"video", vectors::video_vectors},     {"wide", vectors::wide_vectors},
     {"async", vectors::async_vectors},     {"tensor_copy", vectors::tensor_copy_vectors},
-    {"image", vectors::image_vectors},
+    {"image", vectors::image_vectors},     {"warpgroup", vectors::warpgroup_vectors},
 };
 
 int list_illegal() {

@@ -95,6 +95,7 @@ void control_vectors(Tally& tally);
 void tensor_vectors(Tally& tally);
 void async_vectors(Tally& tally);
 void tensor_copy_vectors(Tally& tally);
+void warpgroup_vectors(Tally& tally);
 void image_vectors(Tally& tally);
 
 }  // namespace vectors

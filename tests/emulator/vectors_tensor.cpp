@@ -141,22 +141,17 @@ bool launched(Tally& tally, const std::string& spelling, const Opcode& opcode, c
 
 // --- sparse A ----------------------------------------------------------------------------------------------
 
-/// The stored elements of A, and the matching metadata.
-struct Sparsity {
-    std::vector<bool> stored;             // [row][k]
-    std::vector<std::uint32_t> metadata;  // by lane
-    unsigned selector = 0;
-};
+}  // namespace
 
 // Rows are divided into groups of four units: elements, pairs of four bits, halves of a tf32. Two units of each group
 // are stored, in order, and have two bits each in the row's metadata.
-Sparsity some_sparsity(const Shape& shape, Type type, Random& random) {
+Sparsity some_sparsity(const Shape& shape, Type type, unsigned selector, Random& random) {
     const bool pairs = reference::matrix_bits(type) == 4, halves = type == Type::tf32;
     const unsigned units = halves ? 2 * shape.k : pairs ? shape.k / 2 : shape.k;
     Sparsity made;
     made.stored.resize(shape.m * shape.k);
     for (unsigned lane = 0; lane < 32; ++lane) made.metadata.push_back(static_cast<std::uint32_t>(random()));
-    made.selector = static_cast<unsigned>(random() % (64 / units));
+    made.selector = selector;
     // From the manual's figures of metadata: the lane and bit of the four bits of a row's `chunk`.
     const auto place = [&](unsigned row, unsigned chunk, std::uint32_t value) {
         const unsigned quad = 4 * (row % 8), upper = row / 8;
@@ -196,6 +191,8 @@ Sparsity some_sparsity(const Shape& shape, Type type, Random& random) {
     return made;
 }
 
+namespace {
+
 // --- mma ---------------------------------------------------------------------------------------------------
 
 void compare_sums(Tally& tally, const std::string& spelling, const Opcode& opcode, Type type, Bits wanted,
@@ -216,7 +213,9 @@ void mma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode
     const Matrix c = some_matrix(types[3], shape.m, shape.n, wild, random);
     Sparsity sparsity;
     if (sparse) {
-        sparsity = some_sparsity(shape, types[1], random);
+        const unsigned units =
+            shape.k * (types[1] == Type::tf32 ? 2 : 1) / (reference::matrix_bits(types[1]) == 4 ? 2 : 1);
+        sparsity = some_sparsity(shape, types[1], static_cast<unsigned>(random() % (64 / units)), random);
         rules.stored = sparsity.stored;
     }
     const Matrix d = reference::product(a, b, c, types[0], rules);

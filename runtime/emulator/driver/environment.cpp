@@ -121,6 +121,7 @@ std::optional<int> parse_architecture(std::string_view text) {
     for (const limits::Architecture& each : limits::architectures) {
         if (text == std::to_string(each.number)) return each.number;
     }
+    if (text == "90a") return 90;  // every device of compute capability 9.0 also takes PTX for sm_90a
     return std::nullopt;
 }
 
@@ -162,7 +163,7 @@ Environment read_environment() {
         };
     };
     constexpr std::uint64_t most_workers = 1024;
-    read("BASCULE_EMULATED_ARCH", all.architecture, parse_architecture, "one of: 75, 80, 86, 89, 90");
+    read("BASCULE_EMULATED_ARCH", all.architecture, parse_architecture, "one of: 75, 80, 86, 89, 90, 90a");
     read("BASCULE_EMULATED_BUSY", all.busy, parse_devices,
          "numbers of devices that refuse contexts, such as 1 or 0,2");
     Checks checks;

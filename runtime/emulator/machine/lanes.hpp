@@ -49,6 +49,7 @@ enum class Stop : std::uint8_t {
     barrier,          ///< parked until the block arrives
     meeting,          ///< parked until the lanes of a shuffle or vote arrive
     cluster_barrier,  ///< parked until the cluster arrives
+    registers,        ///< parked until other warps release registers
     waiting,          ///< the group waits for something: others may have to run first
     parted,           ///< warps in lockstep continue alone, at `pc` or after it
     exited,

@@ -139,6 +139,9 @@ bool run_warp(Lanes& lanes, Warp& warp) {
             parked.state = Group::State::meeting;
         } else if (lanes.stop == Stop::cluster_barrier) {
             parked.state = Group::State::cluster_barrier;
+        } else if (lanes.stop == Stop::registers) {
+            parked.state = Group::State::registers;
+            parked.barrier_count = lanes.barrier_count;
         } else if (lanes.stop == Stop::waiting) {
             // Another group or another warp must run before the wait can end.
             rotate = true;

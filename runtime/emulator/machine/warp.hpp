@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,20 +11,22 @@
 #include "machine/grid.hpp"
 #include "machine/lanes.hpp"
 #include "machine/transfers.hpp"
+#include "machine/warpgroups.hpp"
 #include "machine/watchdog.hpp"
 
 namespace emulated::machine {
 
 /// Lanes of one warp at the same instruction and call depth, which wait to run or wait for other lanes.
 struct Group {
-    enum class State : std::uint8_t { ready, barrier, meeting, cluster_barrier };
+    enum class State : std::uint8_t { ready, barrier, meeting, cluster_barrier, registers };
     std::uint32_t pc = 0;
     std::uint32_t mask = 0;
     std::uint32_t depth = 0;
     State state = State::ready;
     std::uint32_t barrier = 0;
-    std::uint32_t barrier_count = 0;  ///< threads; 0: the whole block
-    std::uint64_t stamp = 0;          ///< when it last ran
+    std::uint32_t barrier_count =
+        0;                    ///< threads; 0: the whole block. Of State::registers: how many it waits for
+    std::uint64_t stamp = 0;  ///< when it last ran
 };
 
 /// One warp of a block. Owned and run by one worker.
@@ -39,6 +42,8 @@ struct Warp {
     std::array<std::uint32_t, 32> bulk_groups{};  ///< groups that each lane has committed
     /// Lanes that arrived at the cluster's barrier and have not waited since; those of them that arrived in an odd phase.
     std::uint32_t cluster_arrived = 0, arrived_odd = 0;
+    std::unique_ptr<WarpgroupProducts> products;  ///< null before the warp's first wgmma instruction
+    std::uint32_t thread_registers = 0;           ///< since setmaxnreg; 0: as at the start
 };
 
 /// The counts of bar.red over the threads that have arrived.
@@ -66,6 +71,7 @@ struct Block {
     std::array<Votes, 16> votes{};            ///< of waiting threads
     std::array<Votes, 16> counted{};          ///< of the last completed phase
     std::uint64_t barriers_passed = 0;
+    std::uint32_t free_registers = 0;  ///< per thread of a warp: released by setmaxnreg.dec
     Watchdog watchdog;
     bool warps_take_turns = false;        ///< a warp that only loops lets others run
     std::uint32_t most_rounds = ~0u;      ///< backward branches of a group before it lets others run

@@ -192,6 +192,11 @@ Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::ui
     place.assign(body.register_bytes.size(), 0);
     std::vector<Interval> intervals = Liveness(body, blocks_of(body)).intervals();
     std::erase_if(intervals, [](const Interval& i) { return i.from == static_cast<std::size_t>(-1); });
+    const std::uint32_t alive = most_alive(intervals, body.register_bytes);
+    for (Interval& interval : intervals) {
+        if (!body.unshared.empty() && body.unshared[interval.reg])
+            interval = {interval.reg, 0, 2 * body.steps.size()};
+    }
     std::ranges::sort(intervals, {}, &Interval::from);
 
     std::uint64_t at = base;
@@ -218,7 +223,7 @@ Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::ui
         at += (std::uint64_t{slots} * size + 63) / 64 * 64;
     }
     keep_live(body, intervals, place);
-    return {at - base, most_alive(intervals, body.register_bytes)};
+    return {at - base, alive};
 }
 
 }  // namespace emulated::program

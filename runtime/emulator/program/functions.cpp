@@ -1,5 +1,7 @@
 #include "program/functions.hpp"
 
+#include <algorithm>
+
 namespace emulated::program {
 
 std::size_t Functions::require(const ptx::Function& function) {
@@ -36,6 +38,19 @@ void Functions::require_pointees(const std::vector<std::uint32_t>& results,
         if (fits(*function, function->results, results) && fits(*function, function->parameters, parameters))
             require(*function);
     }
+}
+
+std::uint32_t Functions::registers_at_start() const {
+    const ptx::Function& entry = *entries_.front().function;
+    std::uint32_t most = entry.max_registers;
+    if (entry.max_threads != 0 && entry.min_blocks != 0) {
+        // As ptxas does: the registers of an SM are divided among the warpgroups of its blocks.
+        constexpr std::uint32_t registers_of_sm = 65536, most_of_thread = 255;
+        const std::uint32_t threads = (entry.max_threads + 127) / 128 * 128 * entry.min_blocks;
+        const std::uint32_t share = std::min(registers_of_sm / threads / 8 * 8, most_of_thread);
+        most = most == 0 ? share : std::min(most, share);
+    }
+    return (most + 7) / 8 * 8;
 }
 
 }  // namespace emulated::program

@@ -37,6 +37,10 @@ class Functions {
     /// True if the function can be called while it runs, by itself or through others.
     bool can_reenter(const ptx::Function& function) const { return symbols_.reentrant.contains(&function); }
 
+    /// Registers of each thread when the kernel starts, if .maxnreg or .maxntid with .minnctapersm decides them; otherwise
+    /// 0.
+    std::uint32_t registers_at_start() const;
+
     /// Bytes per lane of a call argument.
     static std::uint32_t stride(const ptx::Variable& variable) {
         return static_cast<std::uint32_t>((variable.bytes + 7) / 8 * 8);

@@ -58,7 +58,8 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
 /// The error for the first instruction or register type that the text's .version or .target does not have; nothing if
 /// all exist.
 std::optional<LoadError> find_too_new(const ptx::Module& parsed) {
-    const Dialect dialect{10 * parsed.major + parsed.minor, parsed.architecture};
+    const Dialect dialect{10 * parsed.major + parsed.minor, parsed.architecture,
+                          parsed.architecture_specific};
     for (const ptx::Function& function : parsed.functions) {
         std::string why;
         if (std::ranges::count(function.registers, Type::b128) != 0) why = why_too_new(".reg.b128", dialect);

@@ -110,6 +110,11 @@ class Lowering {
     void move_matrix(const ptx::Instruction& instruction, const Opcode& opcode);
     void move_rows(const ptx::Instruction& instruction, const Opcode& opcode);
 
+    // lower_warpgroup.cpp: matrices of a warpgroup, and the registers of its warps
+    void multiply_warpgroup(const ptx::Instruction& instruction, const Opcode& opcode);
+    void order_warpgroup(const ptx::Instruction& instruction, const Opcode& opcode);
+    void set_registers(const ptx::Instruction& instruction, const Opcode& opcode);
+
     // lower_async.cpp: asynchronous copies, barriers in shared memory, clusters
     Ref whole_address(const ptx::Operand& given, const FlagSet& spaces);
     std::size_t count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode);
@@ -216,6 +221,8 @@ class Lowering {
 
 inline const FlagSet every_space{Flag::global, Flag::constant, Flag::shared,
                                  Flag::local,  Flag::param,    Flag::shared_cluster};
+/// The register type of a matrix; small elements are packed.
+Type register_of_matrix(Type element) noexcept;
 /// The elements of a vector, or the operand itself.
 std::vector<ptx::Operand> elements_of(const ptx::Operand& operand);
 /// The type that represents all types with the same handler: `.b32` and `.s32` add like `.u32`.

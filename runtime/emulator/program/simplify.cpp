@@ -197,6 +197,35 @@ void share_addresses(Body& body) {
     }
 }
 
+void follow_sums(Body& body) {
+    std::vector<bool> sums(body.register_bytes.size(), false);
+    bool any = false;
+    for (const Step& step : body.steps) {
+        if (step.key.operation != Operation::warpgroup_mma) continue;
+        step.each_result([&](std::uint32_t reg) { sums[reg] = any = true; });
+    }
+    if (!any) return;
+    const auto is_sum = [&](const Ref& ref) {
+        return ref.kind == Ref::Kind::virtual_register && sums[ref.index];
+    };
+    const auto copies = [&](const Step& step) {
+        return step.key.operation == Operation::mov && step.results.size() == 1 && step.sources.size() == 1 &&
+               step.results[0].kind == Ref::Kind::virtual_register &&
+               body.register_bytes[step.results[0].index] == 4;
+    };
+    for (bool more = true; more;) {  // copies of copies; in a loop a copy may precede its source in the text
+        more = false;
+        for (const Step& step : body.steps) {
+            if (!copies(step) || !is_sum(step.sources[0]) || sums[step.results[0].index]) continue;
+            sums[step.results[0].index] = more = true;
+        }
+    }
+    for (Step& step : body.steps) {
+        if (copies(step) && is_sum(step.results[0])) step.key = {Operation::move_sum};
+    }
+    body.unshared = std::move(sums);
+}
+
 std::map<std::size_t, std::size_t> guard_ifs(Body& body) {
     std::vector<bool> target(body.steps.size() + 1, false);
     for (const Step& step : body.steps) {

@@ -73,6 +73,7 @@ struct Body {
     std::vector<Step> steps;
     std::vector<std::uint8_t> register_bytes;  ///< of each virtual register: 2, 4 or 8; 0 for a predicate
     std::vector<std::size_t> labels;           ///< by label: the step that it precedes
+    std::vector<bool> unshared;                ///< by register: has its place alone; empty: no register has
 };
 
 /// The result of allocate_registers, which assigns a place to every virtual register. Values that are never live at the
@@ -98,6 +99,10 @@ void join_addresses(Body& body, const Layout& layout);
 /// Lets loads and stores reuse the address check of an earlier one in the same basic block that differs only in the
 /// displacement.
 void share_addresses(Body& body);
+
+/// Lets copies of accumulators of wgmma follow results that are still outstanding, and gives the accumulators places that
+/// no other register shares (Body::unshared).
+void follow_sums(Body& body);
 
 /// Turns forward branches over straight-line steps into guards of these steps, so that lanes need not diverge and rejoin.
 /// Returns the guard by the step before which it ends. Called after register allocation, because liveness analysis knows

@@ -147,6 +147,7 @@ class CallGraph {
 
 Symbols symbols_of(const ptx::Module& module) {
     Symbols symbols;
+    symbols.debug = module.debug;
     find_names(module, symbols);
     find_addresses_taken(module, symbols);
     symbols.reentrant = CallGraph(module, symbols).circles();

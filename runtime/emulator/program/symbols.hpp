@@ -30,6 +30,7 @@ struct Symbols {
     std::vector<const ptx::Function*> address_taken;     ///< functions that a pointer may refer to
     std::unordered_set<const ptx::Function*> reentrant;  ///< may be called while they run
     const ptx::Function* first_function = nullptr;       ///< the first function of the module
+    bool debug = false;                                  ///< compiled without optimisation
 
     std::uint64_t address_of(const ptx::Function& function) const {
         return code_window + 16 * static_cast<std::uint64_t>(&function - first_function);

@@ -235,6 +235,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
             simplify(body, layout);
             join_addresses(body, layout);
             share_addresses(body);
+            follow_sums(body);
             starts.push_back(emitter.emit(body, *functions.at(i).function, made.registers));
         }
         if (!refused.empty()) return describe_all(std::move(refused), code);

@@ -207,7 +207,10 @@ class Joined {
         }
         while (tokens_[at].is(".target") && tokens_[at + 1].kind != Token::Kind::end) {
             const int architecture = number(tokens_[at + 1].text, 0);
-            if (architecture > known_.architecture) {
+            const bool specific =  // sm_90a and not sm_90
+                architecture == known_.architecture &&
+                tokens_[at + 1].text.size() > known_.target_text.size();
+            if (architecture > known_.architecture || specific) {
                 known_.architecture = architecture;
                 known_.target_text = tokens_[at + 1].text;
             }

@@ -106,7 +106,9 @@ struct Module {
     };
     int major = 0, minor = 0;
     std::string_view target;
-    int architecture = 0;  ///< 80 for sm_80; 0 if the target has no number
+    int architecture = 0;                ///< 80 for sm_80
+    bool architecture_specific = false;  ///< sm_90a: the text runs only on that architecture
+    bool debug = false;                  ///< the target has `debug`: compiled without optimisation
     std::vector<Variable> variables;
     std::vector<Function> functions;
     std::vector<File> files;

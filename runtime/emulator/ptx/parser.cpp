@@ -179,11 +179,18 @@ class Parser {
         std::from_chars(module_.target.data() + number, module_.target.data() + module_.target.size(),
                         module_.architecture);
         const auto* const known = std::ranges::find(targets, module_.architecture, &Target::architecture);
-        if (known == std::end(targets)) fail("'{}' is not a target", module_.target);
-        if (10 * module_.major + module_.minor < known->version) {
-            fail("{} needs PTX of .version {}.{} or newer", module_.target, known->version / 10,
-                 known->version % 10);
-        }
+        // The a of sm_90a: the target of one architecture, with more instructions. The f of sm_100f: of a family.
+        const std::size_t digits = module_.target.find_last_of("0123456789") + 1 - number;
+        const std::string_view suffix = module_.target.substr(number + digits);
+        module_.architecture_specific = suffix == "a";
+        const bool has_suffix = module_.architecture_specific ? module_.architecture >= 90
+                                                              : suffix == "f" && module_.architecture >= 100;
+        if (known == std::end(targets) || !(suffix.empty() || has_suffix))
+            fail("'{}' is not a target", module_.target);
+        const int suffix_version = suffix == "f" ? 88 : suffix == "a" ? 80 : 0;
+        const int version = std::max(known->version, suffix_version);
+        if (10 * module_.major + module_.minor < version)
+            fail("{} needs PTX of .version {}.{} or newer", module_.target, version / 10, version % 10);
         if (newest_architecture_ != 0 && module_.architecture > newest_architecture_) {
             fail("this PTX is for {}, and the device is sm_{}: compile for compute_{} or older",
                  module_.target, newest_architecture_, newest_architecture_);
@@ -192,6 +199,7 @@ class Parser {
             const std::string_view option = word("an option of the target");
             if (option != "debug" && !option.starts_with("texmode_") && !option.starts_with("sm_"))
                 fail("'{}' is not an option of a target", option);
+            if (option == "debug") module_.debug = true;
         }
     }
 

@@ -37,8 +37,9 @@ def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ["../kernels/test_async.py", "../kernels/test_pipelines.py"],
         ["../kernels/test_formats.py", "../kernels/test_tensor.py", "-k", "pairs or tf32_keeps or float8 or stored"],
         ["../kernels/test_recorded_opcodes.py", "-k", "answers_what"],
+        ["../wgmma/test_products.py", "../wgmma/test_mistakes.py"],
     ],
-    ids=["clusters", "gpu", "async", "formats", "opcodes"],
+    ids=["clusters", "gpu", "async", "formats", "opcodes", "wgmma"],
 )
 def test_they_pass_there(emulated, tests):
     paths = [str((HERE / test).resolve()) if test.endswith(".py") else test for test in tests]
@@ -86,6 +87,19 @@ def test_an_architecture_has_its_limits(emulated, architecture):
     """
     done = run("-c", textwrap.dedent(program), BASCULE_EMULATED_ARCH=str(architecture))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("architecture", ["90", "90a"])
+def test_a_device_of_90_takes_code_for_90a(emulated, architecture):
+    program = """
+    import bascule
+    text = '__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }'
+    bascule.compile(text, options=bascule.CompileOptions(arch="sm_90a")).k[1, 128]()
+    bascule.synchronize()
+    print(bascule.current_device().arch)
+    """
+    done = run("-c", textwrap.dedent(program), BASCULE_EMULATED_ARCH=architecture)
+    assert done.stdout.strip().startswith("compute_90"), done.stdout + done.stderr
 
 
 def test_code_of_a_newer_architecture_is_refused(emulated):

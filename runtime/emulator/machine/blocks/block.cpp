@@ -112,6 +112,8 @@ void Worker::start(std::span<Warp> warps) const {
             warp.bulk_groups = {};
         }
         warp.cluster_arrived = 0;
+        if (warp.products) warp.products->clear();
+        warp.thread_registers = 0;
         warp.exited = 0;
         warp.met_after_exits = ~0u;
         warp.groups.clear();
@@ -152,6 +154,7 @@ void Worker::place_block(const Dim3& index, Cluster& cluster) {
     block_.open_phase.reset();
     block_.watchdog.start(*grid_, lanes_);
     block_.barriers_passed = 0;
+    block_.free_registers = 0;
     if (!code_->has_barrier) return;
     block_.arrived.fill(0);
     block_.votes.fill({});
@@ -216,6 +219,7 @@ Worker::Turn Worker::turn() {
     }
     if (done) return Turn::done;
     lanes_.stop = Stop::none;
+    if (release_registers()) return Turn::goes_on;
     const bool is_alone = block_.cluster->members.size() == 1;
     if (release_whole_block() || release_barriers() || (is_alone && block_.cluster->release())) {
         ++block_.barriers_passed;
@@ -250,6 +254,19 @@ bool Worker::release_whole_block() {
         if (!warp.groups.empty()) warp.groups.front().state = Group::State::ready;
     }
     return true;
+}
+
+// Lets the first warp go on that waits for registers which are free now.
+bool Worker::release_registers() {
+    for (Warp& warp : warps_) {
+        for (Group& group : warp.groups) {
+            if (group.state != Group::State::registers || group.barrier_count > block_.free_registers)
+                continue;
+            group.state = Group::State::ready;
+            return true;
+        }
+    }
+    return false;
 }
 
 // Releases each barrier at which enough threads have arrived. Exited threads count too, as on hardware, unless the

@@ -79,6 +79,7 @@ class Worker {
     void let_go(std::uint32_t barrier);
     bool release_whole_block();
     bool release_barriers();
+    bool release_registers();
 
     // register_files.cpp
     void place_threads();

@@ -233,6 +233,9 @@ Fault Worker::describe_deadlock() const {
                 {pc, 32 * warp.index + static_cast<std::uint32_t>(__builtin_ctz(group.mask)), group.state});
         }
     }
+    // A wait for registers explains the others.
+    std::ranges::stable_partition(
+        places, [](const Waiting& place) { return place.state == Group::State::registers; });
     if (places.empty()) places.push_back({0, 0, Group::State::ready});
     Fault fault;
     static_cast<Fault::Place&>(fault) = place_of(places[0].pc, places[0].thread);
@@ -243,7 +246,13 @@ Fault Worker::describe_deadlock() const {
                          : places[0].state == Group::State::cluster_barrier ? "the rest of its cluster"
                                                                             : "the rest of its block";
     fault.message =
-        fmt::format("divergent barrier: this thread waits for {}, and not all of them can arrive", others);
+        places[0].state == Group::State::registers
+            ? fmt::format(
+                  "setmaxnreg.inc waits for registers that other warps of the block release with setmaxnreg.dec: {} "
+                  "per thread are free, and no warp that could release more goes on",
+                  block_.free_registers)
+            : fmt::format("divergent barrier: this thread waits for {}, and not all of them can arrive",
+                          others);
     for (std::size_t i = 1; i < places.size(); ++i)
         fault.waiting.push_back(place_of(places[i].pc, places[i].thread));
     return fault;

@@ -7,23 +7,16 @@ namespace {
 
 constexpr FlagSet logic{Flag::xor_, Flag::and_}, layouts{Flag::row, Flag::col};
 
-// The type in which the machine computes: small floats as f32, integers as s32.
-Type arithmetic_of(const Product& product) {
-    if (product.a == Type::b1 || product.a == Type::f64) return product.a;
-    return product.d == Type::s32 ? Type::s32 : Type::f32;
-}
+bool is_small_product(const Product& product) { return product.a == Type::f16 && product.depth == 4; }
 
-// The register type of a matrix; small elements are packed.
-Type registered(Type element) {
+}  // namespace
+
+Type register_of_matrix(Type element) noexcept {
     if (element == Type::f16) return Type::f16x2;
     if (element == Type::bf16) return Type::bf16x2;
     constexpr TypeSet whole{Type::tf32, Type::f32, Type::f64, Type::s32};
     return whole.has(element) ? element : Type::b32;
 }
-
-bool is_small_product(const Product& product) { return product.a == Type::f16 && product.depth == 4; }
-
-}  // namespace
 
 // The registers of one matrix: `count` registers in braces.
 std::vector<ptx::Operand> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
@@ -69,7 +62,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
                          unsigned small_count) {
         const bool copied = wmma && type == Type::f16 && (index == 1 || index == 2);
         const unsigned kept = small ? small_count : registers_of(fragment);
-        const Type element = registered(type);
+        const Type element = register_of_matrix(type);
         const auto parts = registers_of_matrix(instruction.operands[index], copied ? 8 : kept, which);
         for (unsigned i = 0; i < kept; ++i)
             list.push_back(index == 0 ? result(parts[i], element) : source(parts[i], element));
@@ -115,7 +108,7 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
     const ptx::Operand& registers = operand(instruction, loads ? 0 : 1);
     const FlagSet spaces = opcode.flags & every_space;
     const Address where = address(operand(instruction, loads ? 1 : 0), spaces.empty() ? every_space : spaces);
-    const Type element = registered(opcode.type);
+    const Type element = register_of_matrix(opcode.type);
     std::vector<Ref> list;
     const std::size_t count = std::size_t{fragment->copies} * program::registers_of(*fragment);
     for (const ptx::Operand& part : registers_of_matrix(registers, count, "the matrix"))

@@ -37,6 +37,8 @@ namespace emulated::program {
     FLAG(satfinite) FLAG(sp) NAMED(sp_ordered, "sp::ordered_metadata") FLAG(m8n8) FLAG(m8n8k4) FLAG(m8n8k16) \
     FLAG(m8n8k32) FLAG(m8n8k128) FLAG(m16n8k4) FLAG(m16n8k8) FLAG(m16n8k16) FLAG(m16n8k32) FLAG(m16n8k64) \
     FLAG(m16n8k128) FLAG(m16n8k256) FLAG(m16n16k8) FLAG(m16n16k16) FLAG(m8n32k16) FLAG(m32n8k16) \
+    /* matrices of a warpgroup; the shape stands for all (Opcode::columns) */ FLAG(mma_async) FLAG(fence) \
+    NAMED(warpgroup_shape, "m64nNkK") \
     /* video, small formats, L2 policies */ FLAG(po) FLAG(shr7) FLAG(shr15) FLAG(rna) FLAG(pack) \
     FLAG(xorsign) NAMED(abs_, "abs") FLAG(v8) FLAG(mask) FLAG(fractional) FLAG(range) FLAG(cvt) \
     NAMED(policy, "L2::cache_hint") NAMED(first, "L2::evict_first") \

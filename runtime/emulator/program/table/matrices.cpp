@@ -97,6 +97,24 @@ std::optional<Product> product_of(Family family, const FlagSet& flags, Type a, T
                    d};
 }
 
+std::optional<Product> warpgroup_product_of(const Opcode& opcode) {
+    const Type a = opcode.second, b = opcode.third, d = opcode.type;
+    constexpr TypeSet small_floats{e4m3, e5m2}, integers{s8, u8};
+    const bool is_float = !integers.has(a) && a != b1;
+    const bool mixes = (small_floats.has(a) && small_floats.has(b)) || (integers.has(a) && integers.has(b));
+    if (a != b && !mixes) return std::nullopt;
+    if (is_float ? d != f32 && (d != f16 || (a != f16 && !small_floats.has(a))) : d != s32)
+        return std::nullopt;
+    const bool sparse = opcode.flags.has(F::sp);
+    if (sparse && a == b1) return std::nullopt;
+    // A row of A has 32 bytes; a sparse one stores half of its elements.
+    const unsigned depth = 256 / bits_of(a) * (sparse ? 2 : 1);
+    const unsigned n = opcode.columns, step = is_float || n <= 32 ? 8 : 16;
+    // PTX has integers of n = 240 and 256 too, though its manual lists them only for sparse ones.
+    if (opcode.depth != depth || n % step != 0 || n < 8 || n > 256) return std::nullopt;
+    return Product{2, static_cast<std::uint8_t>(n / 8), opcode.depth, a, b, d, d};
+}
+
 std::optional<Fragment> wmma_fragment(const FlagSet& flags, Flag matrix, Type type) {
     const Shape* shape = shape_of(flags);
     const bool sum = matrix == Flag::c || matrix == Flag::d;
@@ -119,6 +137,11 @@ std::optional<Fragment> wmma_fragment(const FlagSet& flags, Flag matrix, Type ty
     if (made.bits < 8 && !made.inner_contiguous) return std::nullopt;
     if (!sum && type == f16) made.copies = static_cast<std::uint8_t>(8 / registers_of(made));
     return made;
+}
+
+Type arithmetic_of(const Product& product) noexcept {
+    if (product.a == b1 || product.a == f64) return product.a;
+    return product.d == s32 ? s32 : f32;
 }
 
 Fragment fragment_a(const Product& product, bool sparse) {

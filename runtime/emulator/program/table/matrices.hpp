@@ -63,10 +63,26 @@ struct ProductBits {
 /// The kinds of instructions that compute products.
 enum class Family : std::uint8_t { mma, sparse_mma, wmma };
 
+/// Further bits of a wgmma instruction.
+struct WarpgroupBits {
+    static constexpr std::uint16_t a_in_registers = 8;
+    static constexpr std::uint16_t a_by_columns = 16,
+                                   b_by_rows = 32;  ///< transposed in shared memory: M or N is contiguous
+    static constexpr std::uint16_t negates = 64;
+    static constexpr std::uint16_t sparse = 128;
+    static constexpr std::uint16_t at_once = 256;  ///< not deferred to the wait
+};
+
 /// `flags` contains a shape. Returns nothing if PTX has no such product.
 std::optional<Product> product_of(Family family, const FlagSet& flags, Type a, Type b, Type c, Type d);
+/// The product that one of the four warps of a warpgroup computes: 16 of the 64 rows. Returns nothing if PTX has no such
+/// wgmma.
+std::optional<Product> warpgroup_product_of(const Opcode& opcode);
 /// The layout of a multiplicand or accumulator of this type, for the shape in `flags` of wmma; nothing if there is none.
 std::optional<Fragment> wmma_fragment(const FlagSet& flags, Flag matrix, Type type);
+
+/// The type in which the machine computes: small floats as f32, integers as s32.
+Type arithmetic_of(const Product& product) noexcept;
 
 Fragment fragment_a(const Product& product, bool sparse);
 Fragment fragment_b(const Product& product);

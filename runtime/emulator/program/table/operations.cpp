@@ -1,6 +1,10 @@
 #include "program/table/operations.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 namespace emulated::program {
 namespace {
@@ -94,6 +98,9 @@ constexpr FlagSet layouts{F::row, F::col};
 constexpr FlagSet shared_or_generic{F::shared}, shared_or_global{F::shared, F::global};
 constexpr FlagSet numbers_of_matrices{F::x1, F::x2, F::x4};
 constexpr FlagSet together{F::sync, F::aligned};
+constexpr TypeSet warpgroup_factors{f16, bf16, tf32, e4m3, e5m2, s8, u8, b1};
+constexpr FlagSet warpgroup_orders{F::fence, F::commit_group, F::wait_group};
+constexpr FlagSet warpgroup_product{F::mma_async, F::warpgroup_shape};
 // Asynchronous copies name two spaces. The completion mechanism determines which is the destination.
 constexpr FlagSet copies_async{F::async, F::shared, F::global};
 constexpr FlagSet counts_bytes{F::async, F::bulk, F::complete_tx_bytes};
@@ -184,6 +191,19 @@ bool matches(const Row& row, const Opcode& opcode, std::string_view name) {
     return row.one_of.empty() || (opcode.flags & row.one_of).single();
 }
 
+/// Parses n and k of m64n128k16.
+std::optional<std::pair<std::uint16_t, std::uint16_t>> warpgroup_shape(std::string_view part) {
+    const std::size_t k = part.find('k');
+    if (!part.starts_with("m64n") || k == part.npos) return std::nullopt;
+    std::uint16_t columns = 0, depth = 0;
+    const char *const middle = part.data() + k, *const end = part.data() + part.size();
+    const auto n = std::from_chars(part.data() + 4, middle, columns);
+    if (n.ec != std::errc() || n.ptr != middle || columns == 0) return std::nullopt;
+    const auto rest = std::from_chars(middle + 1, end, depth);
+    if (rest.ec != std::errc() || rest.ptr != end) return std::nullopt;
+    return std::pair{columns, depth};
+}
+
 }  // namespace
 
 std::span<const Row> operation_table() noexcept { return table; }
@@ -200,8 +220,10 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
     if (std::ranges::find(table, name, &Row::name) == std::end(table)) return refuse("");
 
     // These modifiers must come first; the order of the others does not matter. Comparisons use .lo and .hi as operators.
-    const FlagSet first =
-        name.starts_with("set") ? FlagSet{} : FlagSet{F::lo, F::hi, F::wide, F::left, F::to, F::pack};
+    const FlagSet first = name == "wgmma"           ? warpgroup_orders | FlagSet{F::mma_async}
+                          : name == "setmaxnreg"    ? FlagSet{F::inc, F::dec}
+                          : name.starts_with("set") ? FlagSet{}
+                                                    : FlagSet{F::lo, F::hi, F::wide, F::left, F::to, F::pack};
     std::size_t types = 0;
     for (std::size_t at = dot; at != std::string_view::npos;) {
         const std::size_t next = text.find('.', at + 1);
@@ -212,6 +234,9 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
             Type* const places[] = {&opcode.type, &opcode.second, &opcode.third, &opcode.fourth};
             if (types == std::size(places)) return refuse("");
             *places[types++] = *type;
+        } else if (const auto shape = warpgroup_shape(part); shape && opcode.columns == 0) {
+            opcode.flags.add(F::warpgroup_shape);
+            std::tie(opcode.columns, opcode.depth) = *shape;
         } else if (const auto flag = flag_named(part)) {
             if (first.has(*flag) && part.data() != text.data() + dot + 1)
                 return refuse(": ." + std::string(part) + " must follow the name");

@@ -112,7 +112,8 @@ struct Opcode {
     Type second = Type::none;
     Type third = Type::none;
     Type fourth = Type::none;
-    FlagSet flags;  ///< all of them
+    FlagSet flags;                         ///< all of them
+    std::uint16_t columns = 0, depth = 0;  ///< n and k of a warpgroup's shape
 };
 
 std::span<const Row> operation_table() noexcept;

@@ -247,6 +247,14 @@ OPERATION(stmatrix, by_warp, move_rows)
 OPERATION(movmatrix, by_warp, letters)
     FORM("movmatrix", movmatrix, "bB", {b16}, {}, {}, together | FlagSet{F::m8n8, F::trans}, {F::m8n8}, {F::m8n8, F::trans})
 
+// matrix instructions of a warpgroup, and the registers of its warps
+OPERATION(warpgroup_mma, by_warp, multiply_warpgroup)
+    FORM("wgmma", warpgroup_mma, "*", {f16, f32, s32}, warpgroup_factors, warpgroup_product | FlagSet{F::satfinite, F::sp, F::and_, F::popc}, together, {}, warpgroup_product | FlagSet{F::sync}, warpgroup_factors)
+OPERATION(warpgroup_order, by_warp, order_warpgroup)
+    FORM("wgmma", warpgroup_order, "*", untyped, {}, warpgroup_orders, together, warpgroup_orders, {F::sync})
+OPERATION(set_registers, apart, set_registers)
+    FORM("setmaxnreg", set_registers, "*", {u32}, {}, {F::inc, F::dec}, together, {F::inc, F::dec}, together)
+
 OPERATION(bra, ends_flow | jumps, branch) FORM("bra", bra, "*", untyped, {}, {}, {F::uni})
 OPERATION(brx, apart, indexed_branch) FORM("brx", brx, "*", untyped, {}, {F::idx}, {F::uni}, {F::idx})  // lowered to branches
 OPERATION(call, apart, call) FORM("call", call, "*", untyped, {}, {}, {F::uni})
@@ -393,6 +401,7 @@ STEP(load_parameter, by_lane)  // a kernel's, the same for every lane
 STEP(load_argument, by_lane)
 STEP(store_argument, by_lane)
 STEP(copy_argument, by_lane)  // the argument of a call, in the register file
+STEP(move_sum, by_warp)  // a copy of an accumulator of wgmma, which may be outstanding
 STEP(branch, jumps)
 STEP(call_pointer, lists_places)  // each lane calls the function in its register
 STEP(take_results, lists_places)  // results of that function

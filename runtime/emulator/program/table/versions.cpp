@@ -15,6 +15,7 @@ struct Need {
     int version;
     int architecture = 0;
     std::string_view without = {};
+    bool specific = false;  ///< only with the target of one architecture, such as sm_90a
 };
 
 // clang-format off
@@ -70,6 +71,9 @@ constexpr Need needs[] = {
     {"mma", "and", 71, 80}, {"mma", "f64", 70, 80}, {"mma", "m16n8k4 f64", 78, 90}, {"mma", "m16n8k8 f64", 78, 90},
     {"mma", "m16n8k16 f64", 78, 90}, {"mma", "e4m3", 84, 89}, {"mma", "e5m2", 84, 89}, {"mma.sp", "", 71, 80},
     {"mma.sp::ordered_metadata", "", 85, 80}, {"wmma", "f64", 70, 80}, {"wmma.mma", "and", 71, 80},
+    // matrices of a warpgroup
+    {"wgmma.mma_async.sp", "", 82, 90, {}, true}, {"wgmma", "s8.u8", 84, 90, {}, true},
+    {"wgmma", "u8.s8", 84, 90, {}, true}, {"wgmma", "", 80, 90, {}, true}, {"setmaxnreg", "", 80, 90, {}, true},
 };
 // clang-format on
 
@@ -105,10 +109,15 @@ bool applies(const Need& need, std::string_view opcode) {
 std::string why_too_new(std::string_view opcode, const Dialect& dialect) {
     for (const Need& need : needs) {
         const bool old = dialect.version < need.version;
-        if ((!old && dialect.architecture >= need.architecture) || !applies(need, opcode)) continue;
-        return old ? fmt::format("{} needs PTX of .version {}.{} or newer", opcode, need.version / 10,
-                                 need.version % 10)
-                   : fmt::format("{} needs .target sm_{} or newer", opcode, need.architecture);
+        const bool lacks =
+            dialect.architecture < need.architecture || (need.specific && !dialect.architecture_specific);
+        if ((!old && !lacks) || !applies(need, opcode)) continue;
+        if (old) {
+            return fmt::format("{} needs PTX of .version {}.{} or newer", opcode, need.version / 10,
+                               need.version % 10);
+        }
+        return fmt::format("{} needs .target sm_{}{}", opcode, need.architecture,
+                           need.specific ? "a" : " or newer");
     }
     return {};
 }

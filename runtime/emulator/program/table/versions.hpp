@@ -10,6 +10,7 @@ namespace emulated::program {
 struct Dialect {
     int version = 0;
     int architecture = 0;
+    bool architecture_specific = false;  ///< sm_90a
 };
 
 /// The reason why an instruction is not allowed in a text of this dialect; empty if it is.
