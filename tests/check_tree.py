@@ -33,10 +33,10 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_580,
+    "interface": 5_834,
     "jit": 16_990,
-    "runtime": 14_320,
-    "python/bindings": 15_450,
+    "runtime": 14_520,
+    "python/bindings": 15_855,
     EMULATOR: 31_100,
     "python/bascule": 7_735,
 }

@@ -61,9 +61,10 @@ void bind_dlpack_import(pybind11::module_& module);
 /// DLPack's exchange table for other libraries' C code: `__dlpack_c_exchange_api__` of the class.
 void bind_exchange_table(ArrayClass& type);
 
-/// bascule.CudaArray and its copies; bascule.Texture and bascule.Surface.
+/// bascule.CudaArray and its copies; bascule.Texture and bascule.Surface; bascule.TensorMap.
 void bind_cuda_arrays(pybind11::module_& module);
 void bind_textures(pybind11::module_& module);
+void bind_tensor_maps(pybind11::module_& module);
 
 void bind_kernels(pybind11::module_& module);
 void bind_known_kernels(pybind11::module_& module);

@@ -40,7 +40,12 @@ TEXTS = (
     *("race", "first", "opcodes", "assumptions", "thread_exit", "library_captures", "endless", "memcheck", "racecheck"),
 )  # their output is stored next to results.json
 MOST_LINE = 600  # characters of a line there: stacks of a process that hung are in results.json
-RECORDED = ("opcodes", "captures", "textures")  # recorded for comparison with other devices, in separate files
+RECORDED = (
+    "opcodes",
+    "captures",
+    "textures",
+    "tensor_maps",
+)  # recorded for comparison with other devices, in separate files
 HUNG = 124  # the exit status of a piece that hung
 LOST = 77  # the exit status of a pytest process in which a test destroyed the context
 LIBRARIES = [
