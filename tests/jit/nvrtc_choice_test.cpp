@@ -170,7 +170,8 @@ TEST_CASE("from compute capability 9.0 on, a device's own target has the suffix 
     CHECK(nvrtc->own_target(emulated) == emulated);
 }
 
-TEST_CASE("code for the device at hand is for its own target, unless it is to be linked or an architecture is named") {
+TEST_CASE(
+    "code for the device at hand is for its own target, unless it is to be linked or an architecture is named") {
     Cache cache(toolkit());
     Program asked = program("__global__ void k() {}");
     asked.arch = {.major = 9, .minor = 0};

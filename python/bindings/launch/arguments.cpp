@@ -1,5 +1,6 @@
 #include "launch/arguments.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -56,7 +57,7 @@ using Value = std::optional<ArgumentValue>;
 
 bool accept_own(Reading& reading, Slot slot, const ArrayObject& own);
 bool accept_int(Slot slot);
-bool accept_tensor_map(Reading& reading, Slot slot, const TensorMapObject& map);
+bool accept_tensor_map(Reading& reading, Slot slot);
 bool accept_tensor(Reading& reading, Slot slot, const TypeProfile& profile);
 bool accept_numba_array(Reading& reading, Slot slot);
 void set_interface(Reading& reading, Slot slot, RememberedType& known);
@@ -122,7 +123,6 @@ ArgumentValue read_general(Reading& reading, PyObject* argument, const Parameter
         return true;
     }
     if (PyLong_CheckExact(argument)) return accept_int(slot);
-    if (const TensorMapObject* map = as_tensor_map(argument)) return accept_tensor_map(reading, slot, *map);
     return accept_by_type(reading, slot);
 }
 
@@ -133,7 +133,7 @@ void read_arguments(Reading& reading, ArgumentPack& pack, PyObject* const* argum
     try {
         for (const Parameter& parameter : pack.signature().parameters) {
             const Slot slot{pack, index, parameter, arguments[index]};
-            if (!accept_fast(reading, slot)) [[unlikely]]
+            if (!accept_fast(reading, slot) && !accept_tensor_map(reading, slot)) [[unlikely]]
                 set_general(reading, slot);
             ++index;
         }
@@ -261,18 +261,45 @@ Value read_image(Reading& reading, PyObject* argument, const Parameter& paramete
 // --- A tensor map. Its array is read again for each launch, which may find it at another address
 
 /// Accepts the map of one of Bascule's arrays, which never move, for a parameter by value.
-[[gnu::noinline]] bool accept_tensor_map(Reading& reading, Slot slot, const TensorMapObject& map) {
-    PyObject* const array = map.array.ptr();
-    const ArrayObject* const own = as_array(array);
-    if (own == nullptr || !(own->device == reading.home.device) || !can_hold_tensor_map(slot.parameter) ||
-        slot.parameter.alignment < tensor_map_alignment || own->view.stream.device >= 0) {
-        return false;
-    }
+[[gnu::always_inline]] inline bool accept_map_of_own(Reading& reading, Slot slot, const TensorMapObject& map,
+                                                     const ArrayObject& own) {
+    if (!(own.device == reading.home.device) || own.view.stream.device >= 0) return false;
     slot.pack.set_tensor_map(slot.index, slot.parameter, map.first().encoded().data(),
-                             own->view.stream.handle);
+                             own.view.stream.handle);
     reading.home.decided = true;
-    keep_own(reading, array, *own);
+    keep_own(reading, map.array.ptr(), own);
     return true;
+}
+
+/// Accepts the map of an array by its type's exchange table if the array is where the map was encoded.
+bool accept_map_of_tensor(Reading& reading, Slot slot, const TensorMapObject& map) {
+    PyObject* const array = map.array.ptr();
+    const RememberedType* const known = remembered_type(Py_TYPE(array));
+    if (known == nullptr || known->profile.table == nullptr) return false;
+    PlainArray plain;
+    Dimensions shape;
+    if (!read_plain_tensor(array, known->profile, map.parameter(), reading.home, reading.owners,
+                           reading.work_stream, plain, &shape))
+        return false;
+    return map.look([&](const TensorMap& current) {
+        const ArrayView& encoded = current.argument().array;
+        if (plain.pointer != encoded.pointer || !encoded.c_contiguous ||
+            !std::ranges::equal(shape, encoded.shape))
+            return false;
+        slot.pack.set_tensor_map(slot.index, slot.parameter, current.encoded().data(), plain.stream.handle);
+        return true;
+    });
+}
+
+/// The fast path for tensor maps, which is tried after those of arrays and numbers.
+[[gnu::noinline]] bool accept_tensor_map(Reading& reading, Slot slot) {
+    const TensorMapObject* const map = as_tensor_map(slot.argument);
+    if (map == nullptr || !can_hold_tensor_map(slot.parameter) ||
+        slot.parameter.alignment < tensor_map_alignment)
+        return false;
+    const ArrayObject* const own = as_array(map->array.ptr());
+    return own != nullptr ? accept_map_of_own(reading, slot, *map, *own)
+                          : accept_map_of_tensor(reading, slot, *map);
 }
 
 /// Whether the argument is for a pointer, as far as is known before a template's function is chosen.

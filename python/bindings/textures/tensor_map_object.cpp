@@ -147,7 +147,10 @@ SharedTensorMap::SharedTensorMap(const ArrayView& array, const TensorMapOptions&
 
 TensorMapObject::TensorMapObject(py::object the_array, const ArrayView& view, TensorMapOptions the_options,
                                  Device device)
-    : array(std::move(the_array)), options(std::move(the_options)), map_(view, options, device) {}
+    : array(std::move(the_array)), options(std::move(the_options)), map_(view, options, device) {
+    parameter_.type.constant = true;
+    parameter_.plain = plain_traits(view.dtype, true);
+}
 
 SharedTensorMap TensorMapObject::newest() const {
     const std::lock_guard lock(mutex_);

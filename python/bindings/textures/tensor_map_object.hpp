@@ -1,6 +1,7 @@
 // bascule.TensorMap.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -37,10 +38,19 @@ class TensorMapObject {
     /// ArgumentError if the array has other elements or another number of dimensions; as TensorMap.
     SharedTensorMap current(const ArrayView& view) const;
     SharedTensorMap newest() const;
+    /// Calls `look` with the newest map, which is not replaced during the call. `look` runs no Python code.
+    template <class Look>
+    bool look(const Look& look) const {
+        const std::lock_guard lock(mutex_);
+        return look(*map_);
+    }
     /// The map, for one of Bascule's arrays: it is never encoded again, because the array stays where it is.
     const TensorMap& first() const noexcept { return *map_; }
     /// "a float16 array of shape (512, 512), box (64, 64)".
     std::string describe() const;
+
+    /// A parameter that takes plain arrays of the map's element type.
+    const Parameter& parameter() const noexcept { return parameter_; }
 
     void visit_references(ReferenceVisitor& each) { each.only_look_at(array.ptr()); }
 
@@ -50,6 +60,7 @@ class TensorMapObject {
   private:
     mutable GilMutex mutex_;
     mutable SharedTensorMap map_;  // guarded by `mutex_`
+    Parameter parameter_;
 };
 
 /// Reads an array that is no argument as launches read arguments. `device`, the current one, becomes the array's. Empty if the object

@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 import pytest
 from conftest import ForeignArray
+from dlpack.exchanged import address, exchange_native
 
 import bascule
 
@@ -250,3 +251,14 @@ def test_arrays_of_dlpack_alone_have_maps(module) -> None:
     map, out = bascule.tensor_map(Tensor(image()), (2, 16)), words()
     module.value[1, 16](map, out)
     assert out.copy_to_host().tolist() == encoded(map)
+
+
+def test_a_tensor_of_an_exchange_table_is_encoded_again_when_it_was_resized(module) -> None:
+    array, out = image(), words()
+    foreign = exchange_native.Tensor(address(array), (4, 32), owner=array)
+    map = bascule.tensor_map(foreign, (2, 16))
+    for shape in ((4, 32), (4, 32), (2, 64), (8, 16), (4, 32)):
+        foreign.__init__(address(array), shape, owner=array)  # type: ignore[misc]
+        module.value[1, 16](map, out)
+        assert out.copy_to_host().tolist() == encoded(map)
+        assert map.shape == shape
