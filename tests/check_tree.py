@@ -34,9 +34,9 @@ MOST_LINES_OF_DESIGN = 300
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
     "interface": 5_834,
-    "jit": 16_990,
-    "runtime": 14_520,
-    "python/bindings": 15_855,
+    "jit": 17_005,
+    "runtime": 14_650,
+    "python/bindings": 15_886,
     EMULATOR: 31_100,
     "python/bascule": 7_735,
 }

@@ -1,6 +1,9 @@
+// The table of rules. tests/python/tensor_maps compares it with a second statement of them and with drivers' verdicts.
+#include <algorithm>
+
 #include <fmt/args.h>
 
-#include <bascule/runtime/textures/tensor_map.hpp>
+#include <bascule/runtime/textures/tensor_map_rules.hpp>
 
 namespace bascule {
 namespace {

@@ -42,7 +42,7 @@ def descriptions(address: int) -> list[Description]:
 
 
 def digest() -> str:
-    """Of the descriptions, for memory at address 0."""
+    """Returns the digest of the descriptions for memory at address 0."""
     return hashlib.sha256(json.dumps(descriptions(0)).encode()).hexdigest()
 
 
@@ -50,7 +50,7 @@ def record() -> dict[str, Any]:
     memory = bascule.zeros(4096, "u1")  # its address is a multiple of 256
     accepted, different = 0, []
     for number, description in enumerate(descriptions(memory.__cuda_array_interface__["data"][0])):
-        broken, taken = _bascule._tensor_map_verdicts(description)
+        broken, taken = _bascule._tensor_map_verdicts(tuple(description.values()))
         accepted += taken
         if (broken is None) != taken:
             different.append({"number": number, "accepted": taken, "rule": broken, **description})

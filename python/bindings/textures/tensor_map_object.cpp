@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <bascule/interface/errors/rejection.hpp>
@@ -105,31 +106,20 @@ std::unique_ptr<TensorMapObject> tensor_map(const py::object& array, const py::o
     return std::make_unique<TensorMapObject>(array, *view, std::move(options), device);
 }
 
-/// Returns the argument that breaks a rule and the sentence, or None; and whether the driver accepts the description. The dict has
-/// the members of TensorMapDescription. For tests.
-py::tuple verdicts_on_tensor_map(const py::dict& given) {
+template <class... Members>
+void assign(std::tuple<Members&...> members, const py::tuple& values) {
+    members = values.cast<std::tuple<Members...>>();
+}
+
+/// Returns the argument that breaks a rule and the sentence, or None; and whether the driver accepts the description. For tests.
+py::tuple verdicts_on_tensor_map(const py::tuple& description) {
     TensorMapDescription d;
-    const auto fill = [&]<class Member>(const char* name, Member& member) {
-        member = given[name].cast<Member>();
-    };
-    fill("type", d.type);
-    fill("itemsize", d.itemsize);
-    fill("floating", d.floating);
-    fill("rank", d.rank);
-    fill("address", d.address);
-    fill("extents", d.extents);
-    fill("strides", d.strides);
-    fill("box", d.box);
-    fill("element_strides", d.element_strides);
-    fill("swizzle", d.swizzle);
-    fill("interleave", d.interleave);
-    fill("l2_promotion", d.l2_promotion);
-    d.fill = given["nan"].cast<bool>() ? TensorMapFill::nan : TensorMapFill::zeros;
-    fill("is_im2col", d.is_im2col);
-    fill("lower", d.lower);
-    fill("upper", d.upper);
-    fill("channels", d.channels);
-    fill("pixels", d.pixels);
+    bool nan = false;
+    assign(std::tie(d.type, d.itemsize, d.floating, d.rank, d.address, d.extents, d.strides, d.box,
+                    d.element_strides, d.swizzle, d.interleave, d.l2_promotion, nan, d.is_im2col, d.channels,
+                    d.pixels, d.lower, d.upper),
+           description);
+    d.fill = nan ? TensorMapFill::nan : TensorMapFill::zeros;
     const auto broken = broken_rule(d);
     const Device device = current_device();
     const bool accepted = without_gil([&] { return driver_accepts(d, device); });

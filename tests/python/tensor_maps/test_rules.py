@@ -22,7 +22,7 @@ def test_rules_and_driver_agree_on_random_descriptions(hopper) -> None:
     accepted = 0
     for _ in range(10_000):
         description = random_description(chosen, address)
-        broken, taken = _bascule._tensor_map_verdicts(description)
+        broken, taken = _bascule._tensor_map_verdicts(tuple(description.values()))
         assert (broken is None) == taken == fits(description), (broken, taken, description)
         accepted += taken
     assert 3_000 < accepted < 8_000
