@@ -35,7 +35,7 @@ MOST_LINES_OF_DESIGN = 300
 MOST_LINES = {
     "interface": 5_834,
     "jit": 17_005,
-    "runtime": 14_650,
+    "runtime": 14_670,
     "python/bindings": 15_886,
     EMULATOR: 31_100,
     "python/bascule": 7_735,

@@ -209,14 +209,17 @@ OPERATIONS: dict[str, Callable[[World], Any]] = {
 HOST_ONLY = {
     *("__version__", "add_launch_hook", "cache", "config", "debug", "emulated", "plot_timeline", "raw_bytes"),
     *("register_producer", "require_gpu", "struct"),
-    *("CudaArray", "Device", "Event", "Kernel", "MemoryPool", "Module", "Stream", "Surface", "Texture"),
+    *("CudaArray", "Device", "Event", "Kernel", "MemoryPool", "Module", "Stream", "Surface", "TensorMap"),
+    "Texture",
     *("ArgumentExplanation", "BenchmarkResult", "BitMask", "CompileOptions", "Diagnostic", "Explanation"),
     *("ExportedArray", "LaunchConfig", "LaunchHook", "LaunchRecord", "PointerAttributes", "Trace"),
     *("Device.arch", "Device.emulated", "Device.multiprocessors", "Device.name", "Device.ordinal"),
     *("DeviceArray.T", "Kernel.compile_ms", "Kernel.cubin", "Kernel.is_template", "Kernel.load_ms", "Kernel.log"),
     *("Kernel.lowered_name", "Kernel.name", "Kernel.origin", "Kernel.parameters", "Kernel.ptx", "Kernel.signature"),
     *("Kernel.source", "LaunchRule.instantiate", "LaunchRule.kernel", "LaunchRule.overload", "Module.kernels"),
-    *("Module.source", "Stream.handle", "Stream.priority"),
+    *("Module.source", "Stream.handle", "Stream.priority", "TensorMap.box", "TensorMap.bytes", "TensorMap.encoded"),
+    *("TensorMap.element_strides", "TensorMap.fill", "TensorMap.im2col", "TensorMap.interleave"),
+    *("TensorMap.l2_promotion", "TensorMap.swizzle"),
 }
 VALUES = {  # properties with these names only read a value, in every class
     *("array", "c_contiguous", "channels", "cube", "device", "dtype", "f_contiguous", "handle", "host_accessible"),
