@@ -147,7 +147,9 @@ TEST_CASE("the search for races sees the rows of a tile inside of the tensor, an
 }
 
 TEST_CASE("wrong uses of tensor maps are faults with words") {
-    CHECK(says(run_tensor(load_of("%map, {3}", "s", "1d")), "has 2 dimensions, and the instruction 1"));
+    const auto other_rank = run_tensor(load_of("%map, {3}", "s", "1d"));
+    CHECK(says(other_rank, "has 2 dimensions, and the instruction 1"));
+    CHECK(other_rank.fault->kind == Fault::Kind::bad_tensor);
     CHECK(says(run_tensor(load_of("%map, {2, 0}")), "starts at element 2 of its rows"));
     CHECK(
         says(run_tensor("cp.async.bulk.prefetch.tensor.1d.L2.global [%map, {0}];"), "and the instruction 1"));

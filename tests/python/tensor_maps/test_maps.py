@@ -174,3 +174,25 @@ except bascule.CudaError as error:
     done = run_python("-c", program, cwd=ROOT, PYTHONPATH=f"{ROOT}:{ROOT}/tests/python")
     assert "freed" in done.stdout, done.stdout + done.stderr
     assert "cp_async_bulk_tensor" in done.stdout
+
+
+def test_a_wrong_use_of_a_map_is_told_with_its_line(emulated):
+    """715 is CUDA_ERROR_ILLEGAL_INSTRUCTION."""
+    program = """
+import numpy as np
+import bascule
+from tests.python.tensor_maps.test_maps import SOURCE, words_map
+from tests.python.tensor_maps.tiles import address_of
+kernels = bascule.compile(SOURCE)
+tensor, out = bascule.to_device(np.zeros((24, 32), "i4")), bascule.to_device(np.zeros((8, 8), "i4"))
+try:
+    kernels.from_parameter[1, 32](bascule.raw_bytes(words_map().encode(address_of(tensor))), 2, 0, out)
+    out.copy_to_host()
+except bascule.CudaError as error:
+    print(error.code, error)
+"""
+    done = run_python("-c", program, cwd=ROOT, PYTHONPATH=f"{ROOT}:{ROOT}/tests/python")
+    assert done.stdout.startswith("715 "), done.stdout + done.stderr
+    assert "kernel 'from_parameter' misused a tensor map" in done.stdout
+    assert "the tile starts at element 2 of its rows" in done.stdout
+    assert "called from" in done.stdout

@@ -53,6 +53,10 @@ struct AskedTile {
     }
 };
 
+const Instruction* bad_tensor(Lanes& s, const Instruction* i, unsigned lane, std::string message) {
+    return misuse(s, i, 1u << lane, std::move(message), LaneFault::What::bad_tensor);
+}
+
 // --- tensor maps -------------------------------------------------------------------------------------------
 
 // Returns the host address of the lane's tensor map, or null after a fault.
@@ -65,8 +69,8 @@ std::byte* place_of_map(Lanes& s, const Instruction* i, unsigned lane, u64 addre
                             : is_in(program::local_window) ? "local"
                                                            : nullptr;
     if (elsewhere != nullptr) {
-        misuse(
-            s, i, 1u << lane,
+        bad_tensor(
+            s, i, lane,
             fmt::format(
                 "the tensor map is in {} memory, and must be in global, constant or parameter memory. A kernel's "
                 "parameter stays there if it is declared `const __grid_constant__ CUtensorMap`",
@@ -146,7 +150,7 @@ std::optional<AskedTile> read_tile(Lanes& s, const Instruction* i, unsigned lane
     if (at == nullptr) return std::nullopt;
     const auto map = TensorMap::decode(at);
     if (!map) {
-        misuse(s, i, 1u << lane, not_a_map);
+        bad_tensor(s, i, lane, not_a_map);
         return std::nullopt;
     }
     AskedTile tile;
@@ -161,7 +165,7 @@ std::optional<AskedTile> read_tile(Lanes& s, const Instruction* i, unsigned lane
         tile.shared =
             (lanes_at<u64>(s, i->operand[2])[lane] - program::shared_window) % program::cluster_stride;
     if (std::string why = why_not(tile, access); !why.empty()) {
-        misuse(s, i, 1u << lane, std::move(why));
+        bad_tensor(s, i, lane, std::move(why));
         return std::nullopt;
     }
     return tile;
@@ -390,10 +394,10 @@ const Instruction* replace_in_map(Lanes& s, const Instruction* i) {
                                TensorMap::alignment, true});
         if (at == nullptr) return nullptr;
         auto map = TensorMap::decode(at);
-        if (!map) return misuse(s, i, 1u << l, not_a_map);
+        if (!map) return bad_tensor(s, i, l, not_a_map);
         if (map->im2col)
-            return misuse(s, i, 1u << l,
-                          "tensormap.replace.tile changes tensor maps of tiles, and this is for .im2col");
+            return bad_tensor(s, i, l,
+                              "tensormap.replace.tile changes tensor maps of tiles, and this is for .im2col");
         replace_field(*map, replaced,
                       wide ? lanes_at<u64>(s, i->operand[1])[l] : lanes_at<u32>(s, i->operand[1])[l]);
         const auto encoded = map->encode();
@@ -441,7 +445,7 @@ const Instruction* begin_tensor_copy(Lanes& s, const Instruction* i, const Tenso
         const Reduction reduce =
             reductions == nullptr ? nullptr : reductions->of[static_cast<unsigned>(asked->map.element())];
         if (reductions != nullptr && reduce == nullptr)
-            return misuse(s, i, 1u << l, "the reduction is not one of the elements of this tensor map");
+            return bad_tensor(s, i, l, "the reduction is not one of the elements of this tensor map");
         if (!begin_tile(s, i, l, *asked, reduce)) return nullptr;
     }
     return i + 1;
@@ -453,7 +457,7 @@ void register_tensor_copies(Registry& r) {
     r.add(Operation::tensor_map_fence, fence_map);
     for_flags<Flag::global_address, Flag::rank, Flag::box_dim, Flag::global_dim, Flag::global_stride,
               Flag::element_stride, Flag::elemtype, Flag::interleave_layout, Flag::swizzle_mode,
-              Flag::fill_mode>([&]<Flag F> { r.add(Operation::tensor_map_replace, replace_in_map, {F}); });
+              Flag::fill_mode>([&]<Flag F>() { r.add(Operation::tensor_map_replace, replace_in_map, {F}); });
 }
 
 }  // namespace emulated::machine
