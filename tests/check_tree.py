@@ -37,7 +37,7 @@ MOST_LINES = {
     "jit": 16_990,
     "runtime": 14_320,
     "python/bindings": 15_450,
-    EMULATOR: 31_900,
+    EMULATOR: 31_910,
     "python/bascule": 7_735,
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 /// A kernel of one thread. %map is a tensor map in global memory, and `map` the same as a parameter.
 std::string tensor_kernel(const std::string& body) {
-    return ".version 9.0\n.target sm_90\n.address_size 64\n"
+    return ".version 9.0\n.target sm_90a\n.address_size 64\n"
            ".visible .entry k(.param .u64 pmap, .param .u64 pout, .param .align 64 .b8 map[128]) {\n"
            ".shared .align 128 .b8 s[4096];\n.shared .align 8 .b64 bar;\n.local .align 64 .b8 l[128];\n"
            ".reg .b64 %map, %out, %own, %at;\n.reg .b32 %x, %y;\n.reg .b16 %h;\n.reg .pred %p;\n"

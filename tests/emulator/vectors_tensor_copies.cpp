@@ -133,7 +133,7 @@ void change_field(TensorMap& map, const Opcode& opcode) {
 }
 
 std::string kernel_of(const std::string& body) {
-    return header +
+    return ".version 9.0\n.target sm_90a\n.address_size 64\n"
            ".const .align 128 .b8 cc[128];\n"
            ".visible .entry k(.param .u64 pin, .param .u64 pout, .param .u64 pmap, .param .u64 pmoved) {\n"
            ".shared .align 128 .b8 s[512];\n.shared .align 128 .b8 m[128];\n.shared .align 8 .b64 bar;\n"

@@ -1,6 +1,7 @@
 // Lowering of copies of tiles by tensor maps, and of the instructions on tensor maps.
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "program/lowering.hpp"
 #include "program/tensor_access.hpp"
@@ -35,12 +36,18 @@ void Lowering::copy_tensor(const ptx::Instruction& instruction, const Opcode& op
     access.im2col = flags.has(Flag::im2col) || flags.has(Flag::im2col_no_offs);
     const bool loads = access.what == What::load, to_cluster = flags.has(Flag::shared_cluster);
     const bool multicast = flags.has(Flag::multicast);
-    // The spellings .shared and .L1 are not allowed here.
-    const auto spells = [&](std::string_view part) {
-        return instruction.opcode.find(part) != instruction.opcode.npos;
-    };
-    if (spells(".shared.") || spells(".L1.") || (access.im2col && access.rank < 3) ||
-        (loads && to_cluster == flags.has(Flag::shared)) || (multicast && !to_cluster))
+    // ptxas wants this order: the instruction, then the space of the destination before that of the source. It knows neither
+    // .shared nor .L1 here.
+    const std::string_view spelled = instruction.opcode;
+    const char* name = access.what == What::prefetch ? "cp.async.bulk.prefetch.tensor."
+                       : flags.has(Flag::reduce)     ? "cp.reduce.async.bulk.tensor."
+                                                     : "cp.async.bulk.tensor.";
+    const auto at = [&](std::string_view part) { return spelled.find(part); };
+    const bool ordered = spelled.starts_with(name) && at(".shared.") == spelled.npos &&
+                         at(".L1.") == spelled.npos &&
+                         (access.what == What::prefetch || (at(".shared::") < at(".global")) == loads);
+    if (!ordered || (access.im2col && access.rank < 3) || (loads && to_cluster == flags.has(Flag::shared)) ||
+        (multicast && !to_cluster))
         unsupported(instruction);
 
     const std::size_t count = count_without_policy(instruction, opcode);
@@ -81,6 +88,7 @@ void Lowering::copy_tensor(const ptx::Instruction& instruction, const Opcode& op
 
 // tensormap.replace [map], {ordinal,} value
 void Lowering::replace_in_map(const ptx::Instruction& instruction, const Opcode& opcode) {
+    if (!instruction.opcode.starts_with("tensormap.replace.")) unsupported(instruction);
     struct Field {
         Flag flag;
         std::uint64_t ordinals;   ///< 0: the field has none
@@ -121,15 +129,17 @@ void Lowering::require_map_bytes(const ptx::Operand& given) const {
 
 // tensormap.cp_fenceproxy [to], [from], 128
 void Lowering::copy_tensor_map(const ptx::Instruction& instruction, const Opcode& opcode) {
+    if (!instruction.opcode.starts_with("tensormap.cp_fenceproxy.")) unsupported(instruction);
     expect_operands(instruction, 3);
     require_map_bytes(instruction.operands[2]);
-    if (instruction.opcode.find(".shared::cta.") == instruction.opcode.npos) unsupported(instruction);
+    if (instruction.opcode.find(".global.shared::cta.") == instruction.opcode.npos) unsupported(instruction);
     const Ref to = whole_address(instruction.operands[0], {Flag::global});
     emit(key_of(opcode), {}, {to, whole_address(instruction.operands[1], {Flag::shared})});
 }
 
 // fence.proxy.tensormap::generic.acquire [map], 128
 void Lowering::fence_tensor_map(const ptx::Instruction& instruction, const Opcode& opcode) {
+    if (!instruction.opcode.starts_with("fence.proxy.")) unsupported(instruction);
     expect_operands(instruction, 2);
     require_map_bytes(instruction.operands[1]);
     emit(key_of(opcode), {}, {tensor_map(instruction.operands[0], 1)});
