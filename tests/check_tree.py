@@ -37,7 +37,7 @@ MOST_LINES = {
     "jit": 17_005,
     "runtime": 14_670,
     "python/bindings": 15_886,
-    EMULATOR: 31_100,
+    EMULATOR: 31_910,
     "python/bascule": 7_735,
 }
 

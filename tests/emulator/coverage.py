@@ -17,7 +17,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = ROOT / "build" / "dev" / "tests" / "emulator" / "emulator_vectors"
-KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor", "video", "wide", "async", "image"]
+KINDS = [
+    "scalar",
+    "packing",
+    "memory",
+    "exchange",
+    "control",
+    "tensor",
+    "video",
+    "wide",
+    "async",
+    "tensor_copy",
+    "image",
+]
 
 
 def instruction_sets() -> dict[str, str]:

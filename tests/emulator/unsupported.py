@@ -21,7 +21,6 @@ REFUSED = [
     ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
     ("clusterlaunchcontrol", "work that one cluster takes from another"),
     ("multimem", "multicast objects of several devices"),
-    ("tensormap", "tensor maps of TMA"),
 ]
 # Unsupported forms of instructions that have a row.
 REFUSED_FORMS = [
@@ -66,7 +65,10 @@ ELSEWHERE = """
 | constants of one operator beyond `+ - * ~ !`, or in parentheses | the value |
 | `setp` of two halves with one predicate, which ptxas takes | `p\\|q` |
 | parameters of type `.pred` or `.f16x2`, two of one name, stores to a kernel's, also where ptxas takes them | `.b32` |
-| copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
+| tensor copies of sm_100: gather and scatter of rows, wide columns, elements of 4 and 6 bits | tiles and `.im2col` |
+| addresses without brackets and numbers with a point in tensor copies, which ptxas takes | `[address]`, integers |
+| fences of tensor maps that are named and not in global memory, which ptxas takes | an address in global memory |
+| tiles of more than one slice of an interleaved tensor | one tile for each slice |
 | machine code (cubin, fatbin) without PTX | compile for the device's architecture |
 
 ## Instructions that run

@@ -28,7 +28,8 @@ constexpr Kind kinds[] = {
     {"memory", vectors::memory_vectors},   {"exchange", vectors::exchange_vectors},
     {"control", vectors::control_vectors}, {"tensor", vectors::tensor_vectors},
     {"video", vectors::video_vectors},     {"wide", vectors::wide_vectors},
-    {"async", vectors::async_vectors},     {"image", vectors::image_vectors},
+    {"async", vectors::async_vectors},     {"tensor_copy", vectors::tensor_copy_vectors},
+    {"image", vectors::image_vectors},
 };
 
 int list_illegal() {

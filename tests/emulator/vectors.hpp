@@ -93,6 +93,7 @@ void exchange_vectors(Tally& tally);
 void control_vectors(Tally& tally);
 void tensor_vectors(Tally& tally);
 void async_vectors(Tally& tally);
+void tensor_copy_vectors(Tally& tally);
 void image_vectors(Tally& tally);
 
 }  // namespace vectors

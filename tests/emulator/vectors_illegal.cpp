@@ -19,7 +19,8 @@ std::set<Identity> legal_opcodes() {
     for (const auto lines :
          {reference::scalar_syntax(), reference::memory_syntax(), reference::video_syntax(),
           reference::wide_syntax(), reference::exchange_syntax(), reference::control_syntax(),
-          reference::tensor_syntax(), reference::async_syntax(), reference::image_syntax()}) {
+          reference::tensor_syntax(), reference::async_syntax(), reference::tensor_copy_syntax(),
+          reference::image_syntax()}) {
         for (const reference::Syntax& syntax : lines) {
             for (const std::string& spelling : reference::spellings_of(syntax)) {
                 if (const auto opcode = known(spelling)) made.insert(identity_of(*opcode));

@@ -62,6 +62,45 @@ const Instruction* reduce_remotely(Lanes& s, const Instruction* i) {
     return begin_remote_write(s, i, combine<T, Op>, sizeof(T));
 }
 
+// cp.reduce.async.bulk.tensor, whose tensor map has the element type.
+using Element = memory::TensorElement;
+template <class... Reductions>
+constexpr TensorReductions by_element(Reductions... all) {
+    TensorReductions made{};
+    ((made.of[static_cast<unsigned>(all.first)] = all.second), ...);
+    return made;
+}
+struct Reduces {
+    Element first;
+    Reduction second;
+};
+constexpr TensorReductions sums = by_element(
+    Reduces{Element::u32, combine<u32, AddOp>}, Reduces{Element::s32, combine<u32, AddOp>},
+    Reduces{Element::u64, combine<u64, AddOp>}, Reduces{Element::f16, combine<Half, SmallAddOp>},
+    Reduces{Element::bf16, combine<Brain, SmallAddOp>}, Reduces{Element::f32, combine<float, AddOp>},
+    Reduces{Element::f32_ftz, combine<float, Ftz<AddOp>>});
+template <class Op, class SmallOp>
+constexpr TensorReductions extremes = by_element(Reduces{Element::u32, combine<u32, Op>},
+                                                 Reduces{Element::s32, combine<s32, Op>},
+                                                 Reduces{Element::u64, combine<u64, Op>},
+                                                 Reduces{Element::s64, combine<s64, Op>},
+                                                 Reduces{Element::f16, combine<Half, SmallOp>},
+                                                 Reduces{Element::bf16, combine<Brain, SmallOp>});
+template <class Op>
+constexpr TensorReductions bitwise =
+    by_element(Reduces{Element::u32, combine<u32, Op>}, Reduces{Element::s32, combine<u32, Op>},
+               Reduces{Element::u64, combine<u64, Op>}, Reduces{Element::s64, combine<u64, Op>},
+               Reduces{Element::f32, combine<u32, Op>}, Reduces{Element::f64, combine<u64, Op>},
+               Reduces{Element::f32_ftz, combine<u32, Op>}, Reduces{Element::tf32, combine<u32, Op>},
+               Reduces{Element::tf32_ftz, combine<u32, Op>});
+template <class Op>
+constexpr TensorReductions counters = by_element(Reduces{Element::u32, combine<u32, Op>});
+
+template <const TensorReductions& Table>
+const Instruction* reduce_tensor(Lanes& s, const Instruction* i) {
+    return begin_tensor_copy(s, i, &Table);
+}
+
 template <Space Where, class T, class Op>
 const Instruction* atomic(Lanes& s, const Instruction* i) {
     const u32 alignment = i->count > 1 ? i->count : sizeof(T);  // a vector is aligned like its first element
@@ -167,6 +206,17 @@ void register_atomics(Registry& r) {
     add_both<double, AddOp>(r, Flag::add);
     add_halves<Half>(r, Type::f16x2);
     add_halves<Brain>(r, Type::bf16x2);
+    const auto tensor = [&](Flag flag, Handler handler) {
+        r.add(Operation::tensor_reduce, Type::none, Type::none, {flag}, handler);
+    };
+    tensor(Flag::add, reduce_tensor<sums>);
+    tensor(Flag::min, reduce_tensor<extremes<MinOp, SmallExtremeOp<false>>>);
+    tensor(Flag::max, reduce_tensor<extremes<MaxOp, SmallExtremeOp<true>>>);
+    tensor(Flag::and_, reduce_tensor<bitwise<AndOp>>);
+    tensor(Flag::or_, reduce_tensor<bitwise<OrOp>>);
+    tensor(Flag::xor_, reduce_tensor<bitwise<XorOp>>);
+    tensor(Flag::inc, reduce_tensor<counters<IncOp>>);
+    tensor(Flag::dec, reduce_tensor<counters<DecOp>>);
     add_wide<Space::generic>(r, {});
     add_wide<Space::global>(r, {Flag::global});
     add_wide<Space::shared>(r, {Flag::shared});

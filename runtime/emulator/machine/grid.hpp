@@ -97,6 +97,7 @@ struct Fault : FaultPlace {
         no_cluster,             ///< 715: an instruction for clusters in a launch without
         launch_failed,          ///< 719: a divergent or invalid barrier, or other misuse
         invalid_free,           ///< 719: free of a pointer that malloc did not return, or a second time
+        bad_tensor,             ///< 715: a wrong use of a tensor map
         bad_image,              ///< 700: an invalid texture or surface object, or one of another kind
         assertion,              ///< 710
         illegal_instruction,    ///< 715: trap

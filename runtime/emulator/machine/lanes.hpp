@@ -74,7 +74,8 @@ struct LaneFault {
         stack,
         incomplete_warp,  ///< a matrix instruction without all lanes
         bad_free,
-        bad_image,  ///< not a texture or surface of the expected kind: Block::message
+        bad_image,   ///< not a texture or surface of the expected kind: Block::message
+        bad_tensor,  ///< a wrong use of a tensor map: Block::message
     };
     What what = What::none;
     std::uint32_t lanes = 0;  ///< that caused it

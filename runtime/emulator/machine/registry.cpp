@@ -12,9 +12,9 @@ namespace {
 Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
     for (const auto add : of_the_set) add(made);
-    for (const auto add :
-         {register_exchange, register_calls, register_control, register_external, register_heap_calls,
-          register_small_formats, register_video, register_async, register_cluster, register_textures})
+    for (const auto add : {register_exchange, register_calls, register_control, register_external,
+                           register_heap_calls, register_small_formats, register_video, register_async,
+                           register_cluster, register_tensor_copies, register_textures})
         add(made);
     return made;
 }

@@ -74,6 +74,7 @@ void register_exchange(Registry& registry);
 void register_external(Registry& registry);
 void register_heap_calls(Registry& registry);
 void register_small_formats(Registry& registry);
+void register_tensor_copies(Registry& registry);
 void register_video(Registry& registry);
 void register_textures(Registry& registry);
 

@@ -65,6 +65,47 @@ void LaneCopies::clear() noexcept {
 
 // --- bulk copies, and what signals an mbarrier -------------------------------------------------------------
 
+namespace {
+
+/// Rounds to nearest, ties to even. Every NaN becomes the same one.
+std::uint32_t to_tf32(std::uint32_t bits) {
+    constexpr std::uint32_t infinity = 0x7f80'0000, dropped = (1u << 13) - 1;
+    const std::uint32_t magnitude = bits & 0x7fff'ffff;
+    if (magnitude > infinity) return 0x7fff'e000;
+    if (magnitude == infinity) return bits;
+    return (bits + (dropped >> 1) + (bits >> 13 & 1)) & ~dropped;
+}
+
+}  // namespace
+
+void Tile::load(std::byte* to) const noexcept {
+    for (const Run& run : runs) {
+        std::byte* at = to + run.shared;
+        if (run.global == nullptr) {
+            std::memset(at, 0, run.bytes);
+            for (std::uint32_t k = 0; fill != 0 && k < run.bytes; k += sizeof fill)
+                std::memcpy(at + k, &fill, sizeof fill);
+            continue;
+        }
+        std::memcpy(at, run.global, run.bytes);
+        for (std::uint32_t k = 0; rounds && k < run.bytes; k += 4) {
+            std::uint32_t bits = 0;
+            std::memcpy(&bits, at + k, sizeof bits);
+            bits = to_tf32(bits);
+            std::memcpy(at + k, &bits, sizeof bits);
+        }
+    }
+}
+
+void Tile::store(const std::byte* from, Reduction reduce) const noexcept {
+    for (const Run& run : runs) {
+        if (reduce != nullptr)
+            reduce(run.global, from + run.shared, run.bytes);
+        else
+            std::memcpy(run.global, from + run.shared, run.bytes);
+    }
+}
+
 void Transfer::take() {
     if (taken.empty() && from != nullptr) taken.assign(from, from + bytes);
 }
@@ -72,6 +113,7 @@ void Transfer::take() {
 void Transfer::perform() const noexcept {
     if (before != nullptr) return before->finish_before(lane, issued);
     const std::byte* source = taken.empty() ? from : taken.data();
+    if (tile != nullptr) return to != nullptr ? tile->load(to) : tile->store(source, reduce);
     if (reduce != nullptr)
         reduce(to, source, bytes);
     else

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "machine/reduction.hpp"
@@ -48,15 +49,31 @@ class LaneCopies {
     std::array<std::uint32_t, 32> committed_{};
 };
 
+/// A tile of a tensor as runs of bytes, each in both memories.
+struct Tile {
+    struct Run {
+        std::byte* global = nullptr;  ///< null: outside of the tensor
+        std::uint32_t shared = 0;     ///< offset from the tile's first byte in shared memory
+        std::uint32_t bytes = 0;
+    };
+    std::vector<Run> runs;
+    std::uint16_t fill = 0;  ///< every two bytes outside of the tensor
+    bool rounds = false;     ///< a load rounds f32 to tf32
+
+    void load(std::byte* to) const noexcept;
+    void store(const std::byte* from, Reduction reduce) const noexcept;
+};
+
 /// A bulk copy, or an arrival at an mbarrier once a lane's copies are complete.
 struct Transfer {
     const void* warp = nullptr;  ///< the warp that issued it
     unsigned lane = 0;
     std::uint32_t group = 0;  ///< for bulk copies without an mbarrier
-    std::byte* to = nullptr;  ///< null for an arrival
+    std::byte* to = nullptr;  ///< null for an arrival, and for the store of a tile
     const std::byte* from = nullptr;
     std::uint32_t bytes = 0;
     Reduction reduce = nullptr;
+    std::shared_ptr<const Tile> tile;  ///< for the copy of a tile; it has the addresses in global memory
     std::byte* barrier = nullptr;
     LaneCopies* before = nullptr;  ///< for an arrival: the copies that it follows
     std::uint64_t issued = 0;      ///< `before->issued()` when the arrival was requested

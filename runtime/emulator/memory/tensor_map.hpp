@@ -9,26 +9,9 @@
 #include <string>
 
 #include "memory/memory.hpp"
+#include "memory/tensor_element.hpp"
 
 namespace emulated::memory {
-
-/// The elements of a tensor, with the values of CUtensorMapDataType.
-enum class TensorElement : std::uint8_t {
-    u8,
-    u16,
-    u32,
-    s32,
-    u64,
-    s64,
-    f16,
-    f32,
-    f64,
-    bf16,
-    f32_ftz,
-    tf32,
-    tf32_ftz,
-    count
-};
 
 /// A description of an array and of a tile. Dimension 0 is the innermost. The values may be invalid; `why_invalid` says so.
 struct TensorMap {

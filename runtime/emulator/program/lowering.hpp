@@ -122,6 +122,14 @@ class Lowering {
     void elect(const ptx::Instruction& instruction, const Opcode& opcode);
     void require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes);
 
+    // lower_tensor_copies.cpp: tiles of tensors, tensor maps
+    Ref tensor_map(const ptx::Operand& given, std::size_t parts);
+    void copy_tensor(const ptx::Instruction& instruction, const Opcode& opcode);
+    void replace_in_map(const ptx::Instruction& instruction, const Opcode& opcode);
+    void copy_tensor_map(const ptx::Instruction& instruction, const Opcode& opcode);
+    void fence_tensor_map(const ptx::Instruction& instruction, const Opcode& opcode);
+    void require_map_bytes(const ptx::Operand& given) const;
+
     // lower_textures.cpp: textures and surfaces
     ImageAccess image_access(const ptx::Instruction& instruction, const Opcode& opcode) const;
     Ref image_handle(const ptx::Operand& address);

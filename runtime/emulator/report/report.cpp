@@ -45,6 +45,7 @@ constexpr Row rows[] = {
     {Kind::assertion, "failed assertion", "stopped", 710},
     {Kind::stack_error, "stack overflow", "overflowed its stack", 700},  // as an H100's driver reports it
     {Kind::illegal_instruction, "illegal instruction", "executed a trap", 715},
+    {Kind::bad_tensor, "bad tensor copy", "misused a tensor map", 715},
     {Kind::no_cluster, "illegal instruction", "executed an instruction that needs a cluster", 715},
     {Kind::misaligned_address, "misaligned address", "used a misaligned address", 716},
     {Kind::invalid_address_space, "invalid address space", "used an invalid address space", 717},

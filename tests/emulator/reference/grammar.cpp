@@ -40,6 +40,7 @@ constexpr Set sets[] = {
     {"texel", ".u32|.s32|.f32"},
     {"outside", ".trap|.clamp|.zero"},
     {"prefetch2", ".L2::64B|.L2::128B|.L2::256B"},
+    {"rank", ".1d|.2d|.3d|.4d|.5d"},
 };
 
 constexpr Syntax scalar[] = {
@@ -297,6 +298,24 @@ constexpr Syntax async[] = {
     {"griddepcontrol(.wait|.launch_dependents)"},
 };
 
+constexpr Syntax tensor_copies[] = {
+    {"cp.async.bulk.tensor($rank)(.shared::cta|.shared::cluster).global{.tile}.mbarrier::complete_tx::bytes{.L2::cache_hint}"},
+    {"cp.async.bulk.tensor($rank).shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint}"},
+    {"cp.async.bulk.tensor(.3d|.4d|.5d)(.shared::cta|.shared::cluster).global.im2col.mbarrier::complete_tx::bytes{.L2::cache_hint}"},
+    {"cp.async.bulk.tensor(.3d|.4d|.5d).shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint}"},
+    {"cp.async.bulk.tensor($rank).global.shared::cta{.tile}.bulk_group{.L2::cache_hint}"},
+    {"cp.async.bulk.tensor(.3d|.4d|.5d).global.shared::cta.im2col_no_offs.bulk_group{.L2::cache_hint}"},
+    {"cp.reduce.async.bulk.tensor($rank).global.shared::cta(.add|.min|.max|.inc|.dec|.and|.or|.xor){.tile}.bulk_group{.L2::cache_hint}"},
+    {"cp.reduce.async.bulk.tensor(.3d|.4d|.5d).global.shared::cta(.add|.min|.max|.inc|.dec|.and|.or|.xor).im2col_no_offs.bulk_group{.L2::cache_hint}"},
+    {"cp.async.bulk.prefetch.tensor($rank).L2.global{.tile}{.L2::cache_hint}"},
+    {"cp.async.bulk.prefetch.tensor(.3d|.4d|.5d).L2.global.im2col{.L2::cache_hint}"},
+    {"tensormap.replace.tile(.rank|.box_dim|.global_dim|.element_stride|.elemtype|.interleave_layout|.swizzle_mode|.fill_mode){.global|.shared::cta}.b1024.b32"},
+    {"tensormap.replace.tile(.global_address|.global_stride){.global|.shared::cta}.b1024.b64"},
+    {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release($scope).sync.aligned"},
+    {"fence.proxy.tensormap::generic(.acquire|.release)($scope)"},
+    {"prefetch{.param|.const}.tensormap"},
+};
+
 constexpr Syntax control[] = {
     {"bar.warp.sync"},
     {"bar{.cta}(.sync|.arrive)"},
@@ -423,6 +442,7 @@ std::span<const Syntax> exchange_syntax() { return exchange; }
 std::span<const Syntax> control_syntax() { return control; }
 std::span<const Syntax> tensor_syntax() { return tensor; }
 std::span<const Syntax> async_syntax() { return async; }
+std::span<const Syntax> tensor_copy_syntax() { return tensor_copies; }
 std::span<const Syntax> image_syntax() { return image; }
 
 std::vector<std::string> spellings_of(const Syntax& syntax) {

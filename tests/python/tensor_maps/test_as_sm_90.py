@@ -13,14 +13,17 @@ ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
 
 
+FILES = sorted(path.name for path in HERE.glob("test_*.py") if path != Path(__file__))
+ELSEWHERE = [
+    ["../lifetime/test_every_type.py", "-k", "TensorMap"],
+    ["../graphs/test_every_operation.py", "-k", "tensor_map"],
+]
+
+
 @pytest.mark.parametrize(
     "tests",
-    [
-        ["test_rules.py", "test_arguments.py", "test_recorded_verdicts.py", "-k", "not recorded_drivers"],
-        ["../lifetime/test_every_type.py", "-k", "TensorMap"],
-        ["../graphs/test_every_operation.py", "-k", "tensor_map"],
-    ],
-    ids=["maps", "types", "captures"],
+    [*([name, "-k", "not recorded_drivers"] for name in FILES), *ELSEWHERE],
+    ids=[*FILES, "types", "captures"],
 )
 def test_they_pass_there(emulated, tests):
     paths = [str((HERE / test).resolve()) if test.endswith(".py") else test for test in tests]

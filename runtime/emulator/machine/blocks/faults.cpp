@@ -35,6 +35,7 @@ constexpr Row rows[] = {
      "a matrix instruction needs all 32 threads of the warp, and some have ended or never were"},
     {What::bad_free, Fault::Kind::invalid_free},
     {What::bad_image, Fault::Kind::bad_image},
+    {What::bad_tensor, Fault::Kind::bad_tensor},
 };
 
 Row row_of(What what) {
@@ -91,7 +92,8 @@ Fault Worker::describe() {
     }
     if (is(What::trap)) describe_trap(fault);
     if (is(What::out_of_bounds)) describe_shared(fault);
-    if (is(What::assertion, What::bad_free, What::bad_image, What::misuse, What::no_cluster))
+    if (is(What::assertion, What::bad_free, What::bad_image, What::bad_tensor, What::misuse,
+           What::no_cluster))
         fault.message = std::move(block_.message);
     if (is(What::assertion) && block_.asserted_line != 0) {
         fault.file = std::move(block_.asserted_file);

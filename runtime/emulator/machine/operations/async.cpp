@@ -8,52 +8,13 @@
 #include "machine/cluster.hpp"
 #include "machine/groups.hpp"
 #include "machine/mbarrier.hpp"
-#include "machine/places.hpp"
+#include "machine/operations/bulk.hpp"
 #include "machine/reduction.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
-#include "races/access_log.hpp"
 
 namespace emulated::machine {
 namespace {
-
-// --- places ------------------------------------------------------------------------------------------------
-
-struct Access {
-    Space space = Space::global;
-    u64 address = 0;
-    u32 bytes = 0, alignment = 1;
-    bool write = false;
-};
-
-std::byte* fail(Lanes& s, const Instruction* i, LaneFault::What what, unsigned lane, const Access& access) {
-    fault(s, i, what, 1u << lane, access.address);
-    s.fault.bytes = what == LaneFault::What::misaligned ? access.alignment : access.bytes;
-    s.fault.write = access.write;
-    s.fault.space = access.space == Space::generic ? "shared" : name_of(access.space);
-    return nullptr;
-}
-
-// Returns null after a fault. Space::generic is the cluster's shared memory, Space::shared the block's own.
-std::byte* place(Lanes& s, const Instruction* i, unsigned lane, const Access& access) {
-    using What = LaneFault::What;
-    const auto [space, address, bytes, alignment, write] = access;
-    if (address % alignment != 0) return fail(s, i, What::misaligned, lane, access);
-    const bool is_shared = address - program::shared_window < program::window_bytes;
-    if (space == Space::generic && !is_shared) return fail(s, i, What::out_of_bounds, lane, access);
-    bool read_only = false;
-    const u64 at = place_of(s, space, lane, address, bytes, write, read_only);
-    if (at == 0) return fail(s, i, read_only ? What::read_only : What::out_of_bounds, lane, access);
-    return reinterpret_cast<std::byte*>(at);  // NOLINT(performance-no-int-to-ptr)
-}
-
-Space shared_space(const Instruction* i) {
-    return (i->bits & Instruction::in_cluster) != 0 ? Space::generic : Space::shared;
-}
-
-void log_access(Lanes& s, u64 address, u32 bytes, races::Access access) {
-    if (s.log != nullptr && bytes != 0) s.log->add(address, bytes, access);
-}
 
 // --- cp.async ----------------------------------------------------------------------------------------------
 
@@ -117,14 +78,6 @@ const Instruction* wait_for_all_copies(Lanes& s, const Instruction* i) {
 }
 
 // --- mbarrier ----------------------------------------------------------------------------------------------
-
-const Instruction* complain(Lanes& s, const Instruction* i, unsigned lane, u64 address, const char* error) {
-    return misuse(s, i, 1u << lane,
-                  fmt::format("the mbarrier at byte {} of shared memory: {}",
-                              (address - program::shared_window) % program::cluster_stride, error));
-}
-
-constexpr const char* not_initialised = "it is not initialised (mbarrier.init)";
 
 // Calls act(lane, host address of its object) for each lane; `act` returns an error or null. Returns null after a
 // fault.
@@ -276,24 +229,6 @@ const Instruction* arrive_after_copies(Lanes& s, const Instruction* i) {
 
 constexpr u32 bulk_alignment = 16;
 
-// Adds one lane's copy to one destination. Returns false after a fault.
-bool add_bulk_copy(Lanes& s, const Instruction* i, unsigned lane, Transfer transfer, const Access& to,
-                   u64 barrier) {
-    transfer.to = place(s, i, lane, to);
-    if (transfer.to == nullptr) return false;
-    if (barrier != 0) {
-        transfer.barrier = place(s, i, lane, {Space::generic, barrier, 8, 8, true});
-        if (transfer.barrier == nullptr) return false;
-        if (!Mbarrier::read_at(transfer.barrier)) {
-            complain(s, i, lane, barrier, not_initialised);
-            return false;
-        }
-        if (transfer.reduce == nullptr) std::memset(transfer.to, poison_byte, to.bytes);
-    }
-    s.block->cluster->transfers.add(std::move(transfer));
-    return true;
-}
-
 const Instruction* bulk_copy(Lanes& s, const Instruction* i) { return begin_bulk_copy(s, i, nullptr); }
 
 const Instruction* store_async(Lanes& s, const Instruction* i) {
@@ -367,14 +302,11 @@ const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction red
             continue;
         }
         // The copy goes to the same offset in each block and signals the mbarrier at the same offset there.
-        const auto moved = [](u64 address, unsigned rank) {
-            return program::shared_window + (address - program::shared_window) % program::cluster_stride +
-                   (rank + u64{1}) * program::cluster_stride;
-        };
         for (u32 ranks = lanes_at<u32>(s, i->operand[4])[l] & 0xffffu; ranks != 0; ranks &= ranks - 1) {
             const auto rank = static_cast<unsigned>(__builtin_ctz(ranks));
-            const Access access{Space::generic, moved(to[l], rank), bytes, bulk_alignment, true};
-            if (!add_bulk_copy(s, i, l, transfer, access, moved(barriers[l], rank))) return nullptr;
+            const Access access{Space::generic, address_in_block(to[l], rank), bytes, bulk_alignment, true};
+            if (!add_bulk_copy(s, i, l, transfer, access, address_in_block(barriers[l], rank)))
+                return nullptr;
         }
     }
     return i + 1;

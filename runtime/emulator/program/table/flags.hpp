@@ -52,6 +52,11 @@ namespace emulated::program {
     FLAG(a2d) FLAG(cube) FLAG(acube) NAMED(lod, "level") FLAG(grad) FLAG(g) FLAG(p) FLAG(trap) \
     FLAG(zero) FLAG(width) FLAG(height) FLAG(depth) FLAG(array_size) FLAG(num_mipmap_levels) FLAG(num_samples) \
     FLAG(texref) FLAG(samplerref) FLAG(surfref) \
+    /* tensor copies, tensor maps */ FLAG(tensor) FLAG(tile) FLAG(im2col) FLAG(im2col_no_offs) \
+    NAMED(geometry_4d, "4d") NAMED(geometry_5d, "5d") FLAG(tensormap) NAMED(tensor_proxy, "tensormap::generic") \
+    FLAG(cp_fenceproxy) FLAG(replace) FLAG(b1024) FLAG(global_address) FLAG(rank) FLAG(box_dim) FLAG(global_dim) \
+    FLAG(global_stride) FLAG(element_stride) FLAG(elemtype) FLAG(interleave_layout) FLAG(swizzle_mode) \
+    FLAG(fill_mode) \
     /* what lies outside of a tensor, the first level of a mipmapped texture */ FLAG(oob) FLAG(base)
 
 enum class Flag : std::uint8_t {

@@ -102,6 +102,21 @@ constexpr FlagSet both_shared{F::shared, F::shared_cluster};
 constexpr FlagSet reduces_to_shared{F::reduce, F::async,         F::bulk, F::complete_tx_bytes,
                                     F::shared, F::shared_cluster};
 constexpr FlagSet reduces_to_global{F::reduce, F::async, F::bulk, F::bulk_group, F::shared, F::global};
+constexpr FlagSet tensor_ranks{F::geometry_1d, F::geometry_2d, F::geometry_3d, F::geometry_4d,
+                               F::geometry_5d};
+constexpr FlagSet tensor_loads{F::async, F::bulk, F::tensor, F::complete_tx_bytes, F::global};
+constexpr FlagSet tensor_stores = in_bulk_groups | FlagSet{F::tensor};
+constexpr FlagSet tensor_reductions = tensor_stores | FlagSet{F::reduce};
+constexpr FlagSet tensor_prefetches{F::async, F::bulk, F::prefetch, F::tensor, F::level, F::global};
+constexpr FlagSet load_modes{F::tile, F::im2col, F::policy},
+    store_modes{F::tile, F::im2col_no_offs, F::policy};
+constexpr FlagSet replaced{F::replace, F::tile, F::b1024};
+constexpr FlagSet replaced_words{F::rank,     F::box_dim,           F::global_dim,   F::element_stride,
+                                 F::elemtype, F::interleave_layout, F::swizzle_mode, F::fill_mode};
+constexpr FlagSet replaced_addresses{F::global_address, F::global_stride};
+constexpr FlagSet copied_maps{F::cp_fenceproxy, F::global, F::shared, F::tensor_proxy,
+                              F::release,       F::sync,   F::aligned};
+constexpr FlagSet map_fences{F::proxy, F::tensor_proxy};
 constexpr FlagSet counts_up_or_down{F::inc, F::dec};
 constexpr FlagSet additions{F::add};
 constexpr FlagSet remote_red{F::async, F::relaxed, F::cluster, F::complete_tx_bytes};
@@ -126,7 +141,8 @@ constexpr FlagSet exclusive[] = {
     {F::v2, F::v4, F::v8},
     scopes,
     {F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt, F::is_volatile, F::relaxed, F::acquire, F::release},
-    geometries,
+    geometries | tensor_ranks,
+    load_modes.minus(policies) | store_modes.minus(policies),
     outside,
     {F::weak, F::nc, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},
 };
@@ -149,7 +165,8 @@ bool lacks_something(const FlagSet& flags) {
 }
 
 bool contradicts_itself(const FlagSet& flags) {
-    const bool names_two_spaces = flags.has(F::async) && !flags.has(F::proxy);
+    const bool names_two_spaces =
+        (flags.has(F::async) && !flags.has(F::proxy)) || flags.has(F::cp_fenceproxy);
     return std::ranges::any_of(exclusive, [&](const FlagSet& group) {
         const FlagSet chosen = names_two_spaces ? (flags & group).minus(spaces) : flags & group;
         return !chosen.empty() && !chosen.single();

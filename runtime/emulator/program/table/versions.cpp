@@ -57,6 +57,8 @@ constexpr Need needs[] = {
     {"mapa", "", 78, 90}, {"getctarank", "", 78, 90}, {"griddepcontrol", "", 78, 90},
     // asynchronous copies, barriers in shared memory
     {"cp.async", "", 70, 80}, {"cp.async.bulk", "", 80, 90}, {"cp.reduce", "", 80, 90}, {"cp.async.bulk.shared::cta", "", 86},
+    {"cp.async.bulk.tensor", "shared::cta mbarrier::complete_tx::bytes", 86},
+    {"prefetch", "tensormap", 80, 90}, {"fence", "tensormap::generic", 83, 90}, {"tensormap", "", 83, 90},
     {"mbarrier", "", 70, 80}, {"mbarrier", "parity", 71}, {"mbarrier.try_wait", "", 78, 90}, {"mbarrier", "expect_tx", 80, 90},
     {"mbarrier", "complete_tx", 80, 90}, {"mbarrier", "cta", 80}, {"mbarrier", "cluster", 80}, {"mbarrier", "acquire", 80},
     {"mbarrier", "release", 80}, {"mbarrier.arrive", "relaxed", 86, 90}, {"mbarrier.arrive_drop", "relaxed", 86, 90},
