@@ -54,6 +54,7 @@
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/textures/tensor_map.hpp>
 #include <bascule/runtime/textures/texture.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 

@@ -33,12 +33,12 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_540,
-    "jit": 16_800,
-    "runtime": 14_175,
-    "python/bindings": 14_810,
-    EMULATOR: 32_950,
-    "python/bascule": 7_700,
+    "interface": 5_800,
+    "jit": 16_820,
+    "runtime": 14_530,
+    "python/bindings": 15_245,
+    EMULATOR: 32_640,
+    "python/bascule": 7_735,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.

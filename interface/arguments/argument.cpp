@@ -76,9 +76,9 @@ void ArgumentPack::accept(int index, std::monostate) {
 void ArgumentPack::accept(int index, const ArrayView& array) {
     const Parameter& declared = parameter(index);
     if (!takes_arrays(declared.type)) {
-        refuse(takes_images(declared.type)              ? refusals::other_kind
-               : declared.type.kind == Declared::scalar ? refusals::array_for_number
-                                                        : refusals::array_for_value,
+        refuse(takes_images(declared.type) || names_tensor_map(declared) ? refusals::other_kind
+               : declared.type.kind == Declared::scalar                  ? refusals::array_for_number
+                                                                         : refusals::array_for_value,
                declared, describe(array));
     }
     write_array(array, declared, slot(index));
@@ -173,6 +173,23 @@ void ArgumentPack::accept(int index, const ImageArgument& image) {
         refuse(refusals::other_kind, declared, got);
     std::memcpy(slot(index), &image.handle, sizeof image.handle);
     join(index, image.array);
+}
+
+void ArgumentPack::accept(int index, const TensorMapArgument& map) {
+    const Parameter& declared = parameter(index);
+    if (can_hold_tensor_map(declared)) {
+        if (declared.alignment < tensor_map_alignment && declared.type.kind != Declared::untyped)
+            refuse(refusals::unaligned_tensor_map, declared, "a tensor map", tensor_map_alignment,
+                   declared.alignment);
+        std::memcpy(slot(index), map.encoded, tensor_map_bytes);
+    } else if (can_point_to_tensor_map(declared.type) && map.address != 0) {
+        if (!declared.type.constant && !may_be_pointer(declared.type))
+            refuse(refusals::tensor_map_for_writable, declared, "a tensor map", tensor_map_bytes);
+        std::memcpy(slot(index), &map.address, sizeof map.address);
+    } else {
+        refuse(refusals::tensor_map_for_other, declared, "a tensor map");
+    }
+    join(index, map.array);
 }
 
 void ArgumentPack::set_members(const TupleClaim& claim, std::span<const StructMember> members) {

@@ -68,6 +68,16 @@ class ArgumentPack {
     [[gnu::always_inline]] void set_accepted(int index, const Parameter& parameter, std::uint64_t pointer,
                                              std::uint64_t stream) {
         std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);
+        join_accepted(index, stream);
+    }
+    /// The same for a tensor map of an array with this stream. The parameter holds one by value.
+    void set_tensor_map(int index, const Parameter& parameter, const std::byte* encoded,
+                        std::uint64_t stream) {
+        std::memcpy(bytes_ + parameter.offset, encoded, tensor_map_bytes);
+        join_accepted(index, stream);
+    }
+    /// Joins the stream of an accepted array.
+    [[gnu::always_inline]] void join_accepted(int index, std::uint64_t stream) {
         if (stream == joined_last_ && stream != 0) [[likely]]
             return;
         if (stream == 0 || ignores_streams_) [[unlikely]] {
@@ -186,6 +196,7 @@ class ArgumentPack {
     void accept(int index, const TupleArgument& tuple);
     void accept(int index, const StructuredScalar& structure);
     void accept(int index, const ImageArgument& image);
+    void accept(int index, const TensorMapArgument& map);
     void join(int index, const ArrayView& array);
     void join_arrays(int index, const TupleArgument& tuple);
     void add_another(const Producer& producer);

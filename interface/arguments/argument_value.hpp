@@ -62,8 +62,16 @@ struct ImageArgument {
     ArrayView array;
 };
 
+/// A tensor map: the bytes of its CUtensorMap for a parameter by value, and the address of a copy of them for a pointer. The launch
+/// is ordered with its array. Borrows the bytes.
+struct TensorMapArgument {
+    const std::byte* encoded = nullptr;  ///< tensor_map_bytes of them
+    std::uint64_t address = 0;           ///< in the memory of the launch's device; 0: there is no copy
+    ArrayView array;
+};
+
 /// One argument. `std::monostate` is a null pointer (Python's None). Borrows bytes.
 using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, TupleArgument,
-                                   StructuredScalar, ImageArgument>;
+                                   StructuredScalar, ImageArgument, TensorMapArgument>;
 
 }  // namespace bascule

@@ -131,6 +131,7 @@ std::string how_to_convert(const ParameterType& declared, const ArrayView& array
         case Element::structure:
         case Element::opaque:
             if (bytes == 0) refuse_array(refusals::undefined_elements, parameter, array);
+            if (names_tensor_map(parameter)) refuse_array(refusals::other_kind, parameter, array);
             refuse_array(ends_in_structures(array, bytes) ? refusals::members_for_structures
                                                           : refusals::other_structures,
                          parameter, array, bytes);

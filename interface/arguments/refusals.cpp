@@ -42,6 +42,10 @@ std::string what_to_pass(const Parameter& parameter) {
         return advice("a texture: bascule.texture(array) makes one", "a bascule::Texture");
     if (declared.image == ParameterType::Image::surface)
         return advice("a surface: bascule.surface(array) makes one", "a bascule::Surface");
+    if (names_tensor_map(parameter) &&
+        (can_hold_tensor_map(parameter) || can_point_to_tensor_map(declared))) {
+        return advice("a tensor map: bascule.tensor_map(array, box) makes one", "a bascule::TensorMap");
+    }
     switch (declared.kind) {
         case ParameterType::Kind::scalar:
             return "a number";

@@ -47,6 +47,11 @@ constexpr Refusal tuple_for_array{type,
     "Make a device array of them: bascule.to_device(numpy.array(x, dtype)).", "Pass a device array."};
 constexpr Refusal structure_for_vector{type, "Pass {pass}, or a scalar with {lanes} fields of {lane} side by side."};
 constexpr Refusal image_for_other{type, "A kernel takes it as `{0}`."};
+constexpr Refusal tensor_map_for_other{type,
+    "A kernel takes it as `const __grid_constant__ CUtensorMap`, or as `const CUtensorMap*`."};
+constexpr Refusal tensor_map_for_writable{type,
+    "The kernel could change it for all launches: declare the pointer const, or pass a device array of {0} bytes per map."};
+constexpr Refusal unaligned_tensor_map{type, "A tensor map is aligned to {0} bytes, and this type to {1}: declare it alignas({0})."};
 constexpr Refusal pointer_for_view{type, "A view needs a shape too: pass a device array."};
 constexpr Refusal pointer_for_value{type, "Only pointer parameters take one."};
 constexpr Refusal bytes_for_other{type, "Raw bytes are for structs passed by value: pass {pass}."};

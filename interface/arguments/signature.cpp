@@ -11,6 +11,10 @@ int Signature::find(std::string_view name) const noexcept {
     return found == parameters.end() ? -1 : static_cast<int>(found - parameters.begin());
 }
 
+bool names_tensor_map(const Parameter& parameter) noexcept {
+    return parameter.spelling.find("CUtensorMap") != std::string::npos;
+}
+
 std::uint32_t tag_of(std::string_view kernel) noexcept {
     std::uint32_t hash = 2166136261U;  // FNV-1a
     for (const char each : kernel) hash = (hash ^ static_cast<unsigned char>(each)) * 16777619U;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <bascule/interface/arrays/plain_array.hpp>
+#include <bascule/interface/arrays/tensor_map.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
 namespace bascule {
@@ -143,6 +144,25 @@ inline bool can_hold_handle(const ParameterType& declared) noexcept {
 inline bool takes_images(const ParameterType& declared) noexcept {
     return declared.image != ParameterType::Image::none;
 }
+
+/// Whether the parameter can hold a tensor map: it is a class of 128 bytes by value.
+inline bool can_hold_tensor_map(const Parameter& parameter) noexcept {
+    using enum ParameterType::Kind;
+    const ParameterType::Kind kind = parameter.type.kind;
+    return parameter.bytes == tensor_map_bytes && (kind == structure || kind == opaque || kind == untyped);
+}
+
+/// Whether the parameter can point to a tensor map: to such classes or to void.
+inline bool can_point_to_tensor_map(const ParameterType& declared) noexcept {
+    using Element = ParameterType::Element;
+    if (declared.kind != ParameterType::Kind::pointer) return may_be_pointer(declared);
+    return declared.element_kind == Element::any ||
+           ((declared.element_kind == Element::structure || declared.element_kind == Element::opaque) &&
+            declared.dtype.itemsize == tensor_map_bytes);
+}
+
+/// Whether the parameter's type, or what it points to, is the driver's CUtensorMap, by its name.
+bool names_tensor_map(const Parameter& parameter) noexcept;
 
 /// Computes the offsets and the total size from the sizes and alignments, and sets `plain` and `tag` of each parameter.
 void lay_out(Signature& signature) noexcept;

@@ -144,6 +144,12 @@ Arch Nvrtc::nearest(Arch device) const {
     return {.major = newest / 10, .minor = newest % 10, .suffix = '\0', .is_virtual = true};
 }
 
+Arch Nvrtc::own_target(Arch device) const {
+    Arch target = nearest(device);
+    if (!target.is_virtual && target.major >= 9 && target.suffix == '\0') target.suffix = 'a';
+    return target;
+}
+
 bool Nvrtc::has_precompiled_headers() const noexcept {
     return functions_->get_pch_heap != nullptr && functions_->set_pch_heap != nullptr;
 }

@@ -35,6 +35,10 @@ class Nvrtc {
     /// The architecture to compile for on this device: the device's, or, if this NVRTC is too old for it, PTX of the
     /// newest one that it knows. An architecture that it no longer supports is returned as it is, and fails to compile.
     Arch nearest(Arch device) const;
+    /// The target of code for exactly this device, which also has the device's own instructions: `nearest`, with the suffix `a` for
+    /// machine code from compute capability 9.0 on. Every NVRTC that knows such an architecture has that target, though
+    /// nvrtcGetSupportedArchs does not list it.
+    Arch own_target(Arch device) const;
 
     /// Whether it has the options -create-pch and -use-pch: 12.8 and newer.
     bool has_precompiled_headers() const noexcept;

@@ -66,9 +66,12 @@ Cache::Lookup Cache::image(const Program& program) {
 
 Cache::Lookup Cache::look_up(const Program& asked) {
     const std::shared_ptr<const Nvrtc> compiler = nvrtc();
-    // A device's architecture, which the user did not name, may be newer than the compiler.
+    // A device's architecture, which the user did not name, may be newer than the compiler. Code to be linked has no own target,
+    // because the code that it is linked with may have none.
     const bool is_chosen = asked.options.arch || asked.maker != nullptr;
-    const Arch arch = is_chosen ? asked.arch : compiler->nearest(asked.arch);
+    const Arch arch = is_chosen                       ? asked.arch
+                      : is_relocatable(asked.options) ? compiler->nearest(asked.arch)
+                                                      : compiler->own_target(asked.arch);
     std::optional<Program> changed;
     if (arch != asked.arch) changed.emplace(asked).arch = arch;
     const Program& program = changed ? *changed : asked;

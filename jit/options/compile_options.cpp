@@ -260,6 +260,12 @@ std::vector<std::string> to_arguments(const CompileOptions& options) {
     return arguments;
 }
 
+bool is_relocatable(const CompileOptions& options) noexcept {
+    return std::ranges::any_of(options.extra, [](std::string_view option) {
+        return option.starts_with("-rdc") || option.find("-relocatable-device-code") != option.npos;
+    });
+}
+
 std::string to_string(Arch arch) {
     const std::string suffix = arch.suffix == '\0' ? "" : std::string(1, arch.suffix);
     return fmt::format("{}_{}{}{}", arch.is_virtual ? "compute" : "sm", arch.major, arch.minor, suffix);

@@ -50,4 +50,7 @@ struct CompileOptions {
 /// The options for NVRTC, except the architecture and the toolkit's include paths. Throws: ArgumentError with the field.
 std::vector<std::string> to_arguments(const CompileOptions& options);
 
+/// Whether an extra option asks for code to be linked: `-rdc=true`, `--relocatable-device-code=true` and their other forms.
+bool is_relocatable(const CompileOptions& options) noexcept;
+
 }  // namespace bascule

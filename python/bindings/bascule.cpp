@@ -53,6 +53,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bind_dlpack_import(module);
     bind_cuda_arrays(module);
     bind_textures(module);
+    bind_tensor_maps(module);
     bind_arguments(module);
     bind_interface_reader(module);
     bind_producer_streams(module);

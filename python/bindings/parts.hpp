@@ -56,8 +56,10 @@ void bind_dlpack_import(py::module_& module);
 /// DLPack's exchange table for other libraries' C code: `__dlpack_c_exchange_api__` of the class.
 void bind_exchange_table(ArrayClass& type);
 
+/// bascule.CudaArray and its copies; bascule.Texture and bascule.Surface; bascule.TensorMap.
 void bind_cuda_arrays(py::module_& module);
 void bind_textures(py::module_& module);
+void bind_tensor_maps(py::module_& module);
 
 void bind_kernels(py::module_& module);
 void bind_known_kernels(py::module_& module);

@@ -1,6 +1,7 @@
 // Device attributes are queried once and cached. Contexts are retained at first use.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -48,6 +49,9 @@ Device::State::State(int number) {
     const auto limit = [&](CUdevice_attribute which) { return static_cast<std::uint32_t>(attribute(which)); };
     capability = {.major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                   .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
+    // The emulated device runs PTX for its own architecture, such as 90a, only if it was asked for.
+    const char* const asked = emulated ? std::getenv("BASCULE_EMULATED_ARCH") : nullptr;
+    if (asked != nullptr && std::string_view(asked).ends_with('a')) capability.suffix = 'a';
     limits.grid = {limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
                    limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
     limits.block = {limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),

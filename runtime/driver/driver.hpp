@@ -110,7 +110,7 @@ namespace bascule {
     FUNCTION(cuGraphRetainUserObject, 11030)           \
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
 
-// Functions of newer drivers and headers, in the same form. Null if the driver lacks them.
+// Functions of newer drivers and headers, and of newer devices, in the same form. Null if the driver lacks them.
 #if CUDA_VERSION >= 12040
 #define BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION) \
     FUNCTION(cuKernelGetParamInfo, 12040) FUNCTION(cuFuncLoad, 12040)
@@ -128,6 +128,8 @@ namespace bascule {
 #define BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION)
 #endif
 #define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
+    FUNCTION(cuTensorMapEncodeTiled, 12000)         \
+    FUNCTION(cuTensorMapEncodeIm2col, 12000)        \
     BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION)          \
     BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION)          \
     BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION)

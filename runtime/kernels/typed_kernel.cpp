@@ -21,6 +21,8 @@ std::string spell(const HostType& type) {
             return "bascule::Texture";
         case HostType::Kind::surface:
             return "bascule::Surface";
+        case HostType::Kind::tensor_map:
+            return "bascule::TensorMap";
         case HostType::Kind::bytes:
             return fmt::format("a structure of {} bytes", type.bytes);
     }
@@ -50,6 +52,8 @@ bool matches(const HostType& type, const Parameter& parameter) {
             return can_hold_handle(declared) && declared.image != ParameterType::Image::surface;
         case HostType::Kind::surface:
             return can_hold_handle(declared) && declared.image != ParameterType::Image::texture;
+        case HostType::Kind::tensor_map:
+            return can_hold_tensor_map(parameter);
         case HostType::Kind::bytes:
             return (declared.kind == Declared::structure || declared.kind == Declared::opaque ||
                     declared.kind == Declared::vector || declared.kind == Declared::untyped) &&

@@ -16,6 +16,7 @@
 #include <bascule/interface/types/host_dtype.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
+#include <bascule/runtime/textures/tensor_map.hpp>
 #include <bascule/runtime/textures/texture.hpp>
 
 namespace bascule {
@@ -23,12 +24,13 @@ namespace bascule {
 /// One parameter of a C++ signature on the host.
 struct HostType {
     enum class Kind : std::uint8_t {
-        scalar,   ///< bool, integers, float, double
-        pointer,  ///< T*: a device address
-        texture,  ///< bascule::Texture: for cudaTextureObject_t or its integer type
-        surface,  ///< bascule::Surface: for cudaSurfaceObject_t
-        array,    ///< bascule::ArrayView: for a pointer or a view, checked like any array
-        bytes,    ///< any other trivially copyable type, for a structure of the same size
+        scalar,      ///< bool, integers, float, double
+        pointer,     ///< T*: a device address
+        texture,     ///< bascule::Texture: for cudaTextureObject_t or its integer type
+        surface,     ///< bascule::Surface: for cudaSurfaceObject_t
+        tensor_map,  ///< bascule::TensorMap: for CUtensorMap
+        array,       ///< bascule::ArrayView: for a pointer or a view, checked like any array
+        bytes,       ///< any other trivially copyable type, for a structure of the same size
     };
     Kind kind = Kind::bytes;
     DType dtype;            ///< of the scalar or the elements; itemsize 0 for void and structures
@@ -46,6 +48,8 @@ constexpr HostType host_type() noexcept {
         return {HostType::Kind::texture, {}, false, 0};
     } else if constexpr (std::is_same_v<T, Surface>) {
         return {HostType::Kind::surface, {}, false, 0};
+    } else if constexpr (std::is_same_v<T, TensorMap>) {
+        return {HostType::Kind::tensor_map, {}, false, tensor_map_bytes};
     } else if constexpr (std::is_pointer_v<T>) {
         using Element = std::remove_pointer_t<T>;
         return {HostType::Kind::pointer, number_dtype<std::remove_cv_t<Element>>(), std::is_const_v<Element>,
@@ -133,15 +137,16 @@ class Passed {
     Given given_;
 };
 
-/// A Texture or a Surface. It must outlive the kernel's run.
-template <std::derived_from<ImageObject> Image>
-class Passed<Image> {
+/// A Texture, a Surface or a TensorMap. It must outlive the kernel's run.
+template <class Made>
+requires std::derived_from<Made, ImageObject> || std::same_as<Made, TensorMap>
+class Passed<Made> {
   public:
-    Passed(const Image& image) : argument_(&image.argument()) {}  // NOLINT(google-explicit-constructor)
+    Passed(const Made& made) : argument_(&made.argument()) {}  // NOLINT(google-explicit-constructor)
     void set(ArgumentPack& pack, int index) const { pack.set(index, *argument_); }
 
   private:
-    const ImageArgument* argument_;
+    const std::remove_cvref_t<decltype(std::declval<const Made&>().argument())>* argument_;
 };
 
 /// Never defined. The compiler's error shows the argument (counted from 1), the kernel's type and the given type.

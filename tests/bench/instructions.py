@@ -48,6 +48,8 @@ WHAT = {
     "own, 16 arrays": "16 arrays of bascule, a float",
     "compile again": "bascule.compile of the same text",
     "copy": "x.copy() of 4 KiB, and the copy's end",
+    "tensor map": "2 arrays of bascule, a map of another, a float",
+    "tensor map, exchange": "2 arrays by an exchange table, a map of another, a float",
     **{way: f"{way}(...), beyond a kept launcher" for way in WAYS},
 }
 COMPARED = " beside"  # ends the name of the loop with which a way is compared
@@ -176,6 +178,7 @@ def count() -> dict[str, Profile]:
             "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])),
             "BASCULE_CACHE_DIR": os.path.join(directory, "cache"),
             "BASCULE_DEVICE": "emulated",
+            "BASCULE_EMULATED_ARCH": "90",  # for tensor maps
             "BASCULE_EMULATED_EXECUTE": "0",
             "BASCULE_EMULATED_WORKERS": "1",
         }

@@ -30,6 +30,13 @@ extern "C" __global__ void arrays{arrays}({inputs}float* out, float a) {{
 """
 
 
+TENSOR_MAP = """
+struct alignas(64) CUtensorMap { char opaque[128]; };
+extern "C" __global__ void mapped(const __grid_constant__ CUtensorMap map, const float* x, float* out, float a) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = a + x[i] + map.opaque[0];
+}
+"""
 TEXT = kernel(1) + kernel(3) + kernel(MOST // 2) + kernel(MOST)
 
 
@@ -44,6 +51,7 @@ class Launches:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", bascule.EmulatedDeviceWarning)
             self.module = bascule.compile(TEXT)
+            self.mapped = bascule.compile(TENSOR_MAP).mapped
             self.owners = [bascule.device_array(SIZE, "f4") for _ in range(MOST)]
         self.pointers = [array.__cuda_array_interface__["data"][0] for array in self.owners]
         self.other_stream = bascule.stream()
@@ -77,6 +85,9 @@ class Launches:
         cases["nothing"] = (bench_native.noop, self.arguments("own"))
         cases["compile again"] = (bascule.compile, (TEXT,))
         cases["copy"] = (self.owners[0].copy, ())
+        for name, kind in (("tensor map", "own"), ("tensor map, exchange", "exchange")):
+            array, *others = self.arrays[kind][:3]
+            cases[name] = (self.mapped[GRID, BLOCK], (bascule.tensor_map(array, 256), *others, 2.0))
         return cases
 
     def ways(self) -> dict[str, tuple[Loop, Loop]]:

@@ -120,7 +120,7 @@ add_sources() {
     rm -rf -- "$pack"/tests/emulator "$pack"/tests/fuzz/corpus
     # Keeps only the records of other GPUs that are compared with this one.
     find "$pack"/tests/gpu/results/20* -type f \
-        ! -name captures.json ! -name opcodes.json ! -name textures.json -delete
+        ! -name captures.json ! -name opcodes.json ! -name textures.json ! -name tensor_maps.json -delete
     git -C "$root" describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"
 }
 

@@ -198,6 +198,7 @@ def all_pieces() -> list[Piece]:
         script("memcheck", "--out", "--tool", "memcheck", file="sanitizer", seconds=130),
         script("racecheck", "--out", "--tool", "racecheck", file="sanitizer", seconds=130),
         script("textures", "--out"),
+        script("tensor_maps", "--out"),
         script("opcodes", "--out", file="record"),
         *cpp_pieces(),
         *pytest_pieces(),

@@ -151,6 +151,38 @@ TEST_CASE("the cache compiles for the newest architecture in place of an unknown
     CHECK_THROWS_AS(cache.image(asked), CompileError);
 }
 
+TEST_CASE("from compute capability 9.0 on, a device's own target has the suffix that NVRTC does not list") {
+    const auto nvrtc = compiler().nvrtc();
+    for (const int known : nvrtc->supported_archs()) {
+        const Arch device{.major = known / 10, .minor = known % 10};
+        const Arch target = nvrtc->own_target(device);
+        CAPTURE(known);
+        CHECK(target.suffix == (known >= 90 ? 'a' : '\0'));
+        Program asked = program("__global__ void k() {}");
+        asked.options.arch = asked.arch = target;
+        CHECK(Cache(toolkit()).image(asked).image->arch == target);
+        asked.arch.suffix = 'a';
+        asked.options.arch = asked.arch;
+        if (known < 90) CHECK_THROWS_AS(Cache(toolkit()).image(asked), CompileError);
+    }
+    CHECK(nvrtc->own_target({.major = 99, .minor = 0}).suffix == '\0');  // PTX, which all newer devices run
+    const Arch emulated{.major = 9, .minor = 0, .suffix = '\0', .is_virtual = true};
+    CHECK(nvrtc->own_target(emulated) == emulated);
+}
+
+TEST_CASE(
+    "code for the device at hand is for its own target, unless it is to be linked or an architecture is named") {
+    Cache cache(toolkit());
+    Program asked = program("__global__ void k() {}");
+    asked.arch = {.major = 9, .minor = 0};
+    CHECK(to_string(cache.image(asked).image->arch) == "sm_90a");
+    asked.options.extra = {"--relocatable-device-code=true"};
+    CHECK(to_string(cache.image(asked).image->arch) == "sm_90");
+    asked.options.extra.clear();
+    asked.options.arch = asked.arch;
+    CHECK(to_string(cache.image(asked).image->arch) == "sm_90");
+}
+
 TEST_CASE("an architecture that is too old names the NVRTC that still has it") {
     if (compiler().nvrtc()->version().major < 13) return;
     Program old = program("__global__ void k() {}");

@@ -47,6 +47,13 @@ __global__ void scale(float* p, float f, int n) {
 """
 
 
+def require_tensor_maps() -> None:
+    """Skips a test on devices that have no tensor maps."""
+    arch = bascule.current_device().arch
+    if int(arch.rpartition("_")[2].rstrip("af")[:-1]) < 9:
+        pytest.skip(f"needs compute capability 9.0, and this is {arch}: tensor_maps/test_as_sm_90 runs it")
+
+
 class ForeignArray:
     """An array of another library: exposes the interface, and counts how often it is read."""
 

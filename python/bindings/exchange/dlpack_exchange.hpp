@@ -46,11 +46,11 @@ struct WorkStream {
 
 /// The fast path of read_exchange, for plain arrays on the launch's device that the parameter takes. Returns false for
 /// all others, and keeps nothing; read_exchange then decides. Asks the library for its stream only if `known` belongs
-/// to another table or device. Throws: exceptions of that query.
+/// to another table or device. Stores the extents in `shape`, unless it is null. Throws: exceptions of that query.
 [[gnu::always_inline]] inline bool read_plain_tensor(PyObject* object, const TypeProfile& profile,
                                                      const Parameter& parameter, Home& home,
-                                                     OwnerList& owners, WorkStream& known,
-                                                     PlainArray& array) {
+                                                     OwnerList& owners, WorkStream& known, PlainArray& array,
+                                                     Dimensions* shape = nullptr) {
     const dlpack::ExchangeTable& table = *profile.table;
     if (table.tensor_from_object == nullptr || !(parameter.type.constant || profile.never_readonly)) {
         return false;
@@ -62,7 +62,7 @@ struct WorkStream {
     }
     array.traits = dlpack::traits_of(tensor.dtype);
     if (tensor.device.type != BASCULE_DL_CUDA || !accepts(parameter.plain, array.traits) ||
-        !dlpack::read_plain_elements(tensor, array, nullptr) || !array.is_aligned() ||
+        !dlpack::read_plain_elements(tensor, array, shape) || !array.is_aligned() ||
         !is_known_at_home(array.pointer, home, tensor.device.id) ||
         !is_plain_state(object, profile.state, tensor.dtype.code, !parameter.type.constant)) {
         return false;

@@ -1,5 +1,6 @@
 #include "launch/arguments.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include "support/cpython.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "textures/tensor_map_object.hpp"
 #include "textures/texture_object.hpp"
 #include "types/tensor_state.hpp"
 #include "values/numpy_values.hpp"
@@ -53,19 +55,22 @@ using Value = std::optional<ArgumentValue>;
 
 bool accept_own(Reading& reading, Slot slot, const ArrayObject& own);
 bool accept_int(Slot slot);
+bool accept_tensor_map(Reading& reading, Slot slot);
 bool accept_tensor(Reading& reading, Slot slot, const TypeProfile& profile);
 bool accept_numba_array(Reading& reading, Slot slot);
 void set_interface(Reading& reading, Slot slot, RememberedType& known);
+std::optional<ArrayView> read_array(Reading& reading, PyObject* object, const Parameter& parameter);
 
 using General = Value(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt& attempt);
-General read_own, read_null, read_image, read_number, read_raw, read_structure, read_tuple, read_tensor,
-    read_interface, read_host_array, read_dlpack, refuse_unknown;
+General read_own, read_null, read_image, read_tensor_map, read_number, read_raw, read_structure, read_tuple,
+    read_tensor, read_interface, read_host_array, read_dlpack, refuse_unknown;
 
 /// The general paths, in the order in which they are tried.
 constexpr General* kinds[] = {
     &read_own,         // a bascule.DeviceArray
     &read_null,        // None
     &read_image,       // a bascule.Texture or a bascule.Surface
+    &read_tensor_map,  // a bascule.TensorMap
     &read_number,      // a number of Python or NumPy
     &read_raw,         // bascule.raw_pointer(...), bascule.raw_bytes(...), bytes
     &read_structure,   // a structure of NumPy, a structure or a number of ctypes
@@ -126,7 +131,7 @@ void read_arguments(Reading& reading, ArgumentPack& pack, PyObject* const* argum
     try {
         for (const Parameter& parameter : pack.signature().parameters) {
             const Slot slot{pack, index, parameter, arguments[index]};
-            if (!accept_fast(reading, slot)) [[unlikely]]
+            if (!accept_fast(reading, slot) && !accept_tensor_map(reading, slot)) [[unlikely]]
                 set_general(reading, slot);
             ++index;
         }
@@ -248,6 +253,69 @@ Value read_image(Reading& reading, PyObject* argument, const Parameter& paramete
     }
     home.device = image.device;
     home.decided = true;
+    return made;
+}
+
+// --- A tensor map. Its array is read again for each launch, which may find it at another address
+
+/// Accepts the map of one of Bascule's arrays, which never move, for a parameter by value.
+[[gnu::always_inline]] inline bool accept_map_of_own(Reading& reading, Slot slot, const TensorMapObject& map,
+                                                     const ArrayObject& own) {
+    if (!(own.device == reading.home.device) || own.view.stream.device >= 0) return false;
+    slot.pack.set_tensor_map(slot.index, slot.parameter, map.first().encoded().data(),
+                             own.view.stream.handle);
+    reading.home.decided = true;
+    keep_own(reading, map.array.ptr(), own);
+    return true;
+}
+
+/// Accepts the map of an array by its type's exchange table if the array is where the map was encoded.
+bool accept_map_of_tensor(Reading& reading, Slot slot, const TensorMapObject& map) {
+    PyObject* const array = map.array.ptr();
+    const RememberedType* const known = remembered_type(Py_TYPE(array));
+    if (known == nullptr || known->profile.table == nullptr) return false;
+    PlainArray plain;
+    Dimensions shape;
+    if (!read_plain_tensor(array, known->profile, map.parameter(), reading.home, reading.owners,
+                           reading.work_stream, plain, &shape))
+        return false;
+    return map.look([&](const TensorMap& current) {
+        const ArrayView& encoded = current.argument().array;
+        if (plain.pointer != encoded.pointer || !encoded.c_contiguous ||
+            !std::ranges::equal(shape, encoded.shape))
+            return false;
+        slot.pack.set_tensor_map(slot.index, slot.parameter, current.encoded().data(), plain.stream.handle);
+        return true;
+    });
+}
+
+/// The fast path for tensor maps, which is tried after those of arrays and numbers.
+[[gnu::noinline]] bool accept_tensor_map(Reading& reading, Slot slot) {
+    const TensorMapObject* const map = as_tensor_map(slot.argument);
+    if (map == nullptr || !can_hold_tensor_map(slot.parameter) ||
+        slot.parameter.alignment < tensor_map_alignment)
+        return false;
+    const ArrayObject* const own = as_array(map->array.ptr());
+    return own != nullptr ? accept_map_of_own(reading, slot, *map, *own)
+                          : accept_map_of_tensor(reading, slot, *map);
+}
+
+/// Whether the argument is for a pointer, as far as is known before a template's function is chosen.
+bool takes_pointer(const Parameter& parameter) noexcept {
+    return parameter.type.kind == ParameterType::Kind::pointer || may_be_pointer(parameter.type) ||
+           (parameter.bytes == 0 && parameter.spelling.find('*') != std::string::npos);
+}
+
+Value read_tensor_map(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt&) {
+    const TensorMapObject* const map = as_tensor_map(argument);
+    if (map == nullptr) return {};
+    std::optional<ArrayView> view = read_array(reading, map->array.ptr(), parameter);
+    if (!view) reject(ErrorKind::value, "the array of the tensor map has lost its memory: make it again.");
+    const SharedTensorMap current = map->current(*view);
+    TensorMapArgument made = current->argument();
+    made.array = *std::move(view);
+    if (takes_pointer(parameter)) made.address = without_gil([&] { return current->address(); });
+    reading.owners.keep(current.owner(), 0);
     return made;
 }
 
@@ -503,10 +571,22 @@ Value read_host_array(Reading& reading, PyObject* argument, const Parameter& par
     refuse_host_array(argument, parameter, {});
 }
 
-Value read_dlpack(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt& attempt) {
+/// Reads an array with `__dlpack__`; `view` is set for device memory.
+DlpackMemory read_dlpack_array(Reading& reading, PyObject* argument, ArrayView& view) {
     ImportedTensor tensor;
     const StreamRef ready_for = consumer(reading);
-    switch (python::read_dlpack(argument, ready_for, tensor)) {
+    const DlpackMemory memory = python::read_dlpack(argument, ready_for, tensor);
+    if (memory != DlpackMemory::device) return memory;
+    reading.owners.keep(tensor.owner.ptr(), tensor.view);
+    find_home(tensor.view, reading.home);
+    tensor.view.stream = producer_stream(ready_for, reading.home.device, StreamSource::dlpack);
+    view = tensor.view;
+    return memory;
+}
+
+Value read_dlpack(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt& attempt) {
+    ArrayView view;
+    switch (read_dlpack_array(reading, argument, view)) {
         case DlpackMemory::host:
             refuse_host_array(argument, parameter, attempt);
         case DlpackMemory::none:
@@ -514,10 +594,7 @@ Value read_dlpack(Reading& reading, PyObject* argument, const Parameter& paramet
         case DlpackMemory::device:
             break;
     }
-    reading.owners.keep(tensor.owner.ptr(), tensor.view);
-    find_home(tensor.view, reading.home);
-    tensor.view.stream = producer_stream(ready_for, reading.home.device, StreamSource::dlpack);
-    return tensor.view;
+    return view;
 }
 
 Value refuse_unknown(Reading&, PyObject* argument, const Parameter& parameter, Attempt& attempt) {
@@ -535,5 +612,28 @@ Value refuse_unknown(Reading&, PyObject* argument, const Parameter& parameter, A
            wanted, takes_arrays(parameter.type) ? describe_absence(attempt.absence) : "");
 }
 
+/// Reads an array that is part of another argument, and keeps it for the launch. Empty if the object is not a device array.
+std::optional<ArrayView> read_array(Reading& reading, PyObject* object, const Parameter& parameter) {
+    Parameter any = any_pointer(parameter);
+    any.type.constant = true;
+    Attempt attempt;
+    for (General* const read : {&read_own, &read_tensor, &read_interface}) {
+        if (const Value value = read(reading, object, any, attempt)) return std::get<ArrayView>(*value);
+    }
+    ArrayView view;
+    if (is_host_array(object) || read_dlpack_array(reading, object, view) != DlpackMemory::device)
+        return std::nullopt;
+    return view;
+}
+
 }  // namespace
+
+std::optional<ArrayView> read_array_alone(PyObject* object, Device& device) {
+    OwnerList owners;
+    Reading reading(device, owners, nullptr, nullptr);
+    std::optional<ArrayView> view = read_array(reading, object, {});
+    device = reading.home.device;
+    return view;
+}
+
 }  // namespace bascule::python

@@ -15,6 +15,7 @@
 #include "context/stream_object.hpp"
 #include "launch/known_launchers.hpp"
 #include "support/gil.hpp"
+#include "textures/tensor_map_object.hpp"
 #include "textures/texture_object.hpp"
 #include "values/launch_config.hpp"
 
@@ -66,6 +67,29 @@ py::dict order_of(const ArrayView& view, bool own, int index, std::span<const Pr
     return order;
 }
 
+/// The array that an argument is, or that it was made of.
+struct ArrayPart {
+    const ArrayView* view = nullptr;  // null: the argument has no array
+    PyObject* array = nullptr;
+    std::string value;  // the argument in words
+};
+
+ArrayPart array_part(const ArgumentValue& value, PyObject* object) {
+    if (const auto* view = std::get_if<ArrayView>(&value))
+        return {view, object, fmt::format("{} ({})", describe(*view), Py_TYPE(object)->tp_name)};
+    if (const auto* map = std::get_if<TensorMapArgument>(&value)) {
+        const TensorMapObject& made = *as_tensor_map(object);
+        return {&map->array, made.array.ptr(), "the tensor map of " + made.describe()};
+    }
+    if (const auto* image = std::get_if<ImageArgument>(&value)) {
+        const ImageReference made = as_image(object);
+        return {
+            &image->array, made.array,
+            fmt::format("the {} of {}", image->is_surface ? "surface" : "texture", made.source->description)};
+    }
+    return {};
+}
+
 py::list arguments_of(const Signature& signature, std::span<PyObject*> objects,
                       std::span<const ArgumentValue> values, std::span<const Producer> producers,
                       StreamRef stream) {
@@ -74,18 +98,14 @@ py::list arguments_of(const Signature& signature, std::span<PyObject*> objects,
         const Parameter& parameter = signature.parameters[i];
         py::dict argument("index"_a = i, "name"_a = parameter.name, "declared"_a = parameter.spelling,
                           "place"_a = py::none(), "order"_a = py::none());
-        const auto* image = std::get_if<ImageArgument>(&values[i]);
-        const auto* view = image != nullptr ? &image->array : std::get_if<ArrayView>(&values[i]);
-        if (view != nullptr) {
-            PyObject* const array = image != nullptr ? as_image(objects[i]).array : objects[i];
-            const bool own = as_array(array) != nullptr || as_cuda_array_object(array) != nullptr;
-            argument["value"] = image != nullptr
-                                    ? fmt::format("the {} of {}", image->is_surface ? "surface" : "texture",
-                                                  as_image(objects[i]).source->description)
-                                    : fmt::format("{} ({})", describe(*view), Py_TYPE(objects[i])->tp_name);
-            argument["place"] = image != nullptr && view->pointer == 0 ? std::string("a CUDA array")
-                                                                       : place_of(*view, stream.device());
-            argument["order"] = order_of(*view, own, static_cast<int>(i), producers, stream);
+        const ArrayPart part = array_part(values[i], objects[i]);
+        if (part.view != nullptr) {
+            const ArrayView& view = *part.view;
+            const bool own = as_array(part.array) != nullptr || as_cuda_array_object(part.array) != nullptr;
+            argument["value"] = part.value;
+            argument["place"] = as_cuda_array_object(part.array) != nullptr ? std::string("a CUDA array")
+                                                                            : place_of(view, stream.device());
+            argument["order"] = order_of(view, own, static_cast<int>(i), producers, stream);
         } else {
             argument["value"] = safe_repr(objects[i]);
         }

@@ -131,6 +131,34 @@ def test_a_device_of_another_architecture_runs_what_bascule_compiles_for_it(arch
     assert emulated == f"compute_{arch}\nTrue\n"
 
 
+@pytest.mark.parametrize(
+    ("arch", "asks", "target"),
+    [
+        ("89", "", "sm_89"),
+        ("90", "", "sm_90a"),
+        ("90", 'options={"arch": "sm_90"}', "sm_90"),
+        ("90", 'options={"arch": "compute_90"}', "sm_90"),
+        ("90", 'options={"extra": ["-rdc=true"]}', "sm_90"),
+    ],
+)
+def test_code_is_compiled_for_exactly_the_device_unless_an_architecture_is_named(arch: str, asks: str, target: str):
+    own = "own" if target.endswith("a") else "shared"
+    text = (
+        "__global__ void k(int* x) {\\n#ifdef __CUDA_ARCH_FEAT_SM90_ALL\\n*x = OWN;\\n#else\\n*x = SHARED;\\n#endif\\n}"
+    )
+    text = text.replace("OWN", "1").replace("SHARED", "0")
+    program = f"""
+    kernel = bascule.compile("{text}"{", " + asks if asks else ""}).k
+    out = bascule.zeros(1, "i4")
+    kernel[1, 1](out)
+    print(next(line for line in kernel.ptx.splitlines() if line.startswith(".target")).split(",")[0])
+    print(["shared", "own"][out.item()], bascule.current_device().arch)
+    """
+    only = "the device at hand is of another architecture"
+    said = prints(program, only_emulated=only, BASCULE_EMULATED_ARCH=arch)
+    assert said == f".target {target}\n{own} sm_{arch}\n"
+
+
 # --- The driver selects NVRTC
 
 ASK = """

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from child_process import printed_by
-from conftest import ForeignArray
+from conftest import ForeignArray, require_tensor_maps
 
 import bascule
 
@@ -27,6 +27,8 @@ PROGRAM = """
 __device__ int counter = 3;
 __global__ void shift(float* x) { x[threadIdx.x] += 1; }
 template <class T> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by; }
+struct alignas(64) CUtensorMap { char opaque[128]; };
+__global__ void look(const CUtensorMap*) {}
 __global__ void sample(cudaTextureObject_t t, float* out) { out[threadIdx.x] = tex2D<float>(t, 0.5f, 0.5f); }
 """
 MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
@@ -78,6 +80,11 @@ def shared_and_dropped() -> None:
         _ = bascule.device_array(1 << 10, "f4").__cuda_array_interface__
 
 
+def tensor_map(w: World) -> bascule.TensorMap:
+    require_tensor_maps()
+    return bascule.tensor_map(w.x, (8, 8))
+
+
 def captured_in_a_graph(w: World) -> None:
     with bascule.Graph():
         w.launcher(w.x)
@@ -121,6 +128,8 @@ OPERATIONS: dict[str, Callable[[World], Any]] = {
     "stream": lambda w: dropped(bascule.stream),
     "surface": lambda w: dropped(lambda: bascule.surface(w.array)),
     "synchronize": lambda w: bascule.synchronize(),
+    "tensor_map": lambda w: dropped(lambda: tensor_map(w)),
+    "tensor_map: in device memory": lambda w: w.module.look[1, 1](tensor_map(w)),
     "texture": lambda w: dropped(lambda: bascule.texture(w.array)),
     "to_device": lambda w: bascule.to_device(w.host),
     "to_device: 2 MiB": lambda w: bascule.to_device(w.big),
@@ -200,14 +209,17 @@ OPERATIONS: dict[str, Callable[[World], Any]] = {
 HOST_ONLY = {
     *("__version__", "add_launch_hook", "cache", "config", "debug", "emulated", "plot_timeline", "raw_bytes"),
     *("register_producer", "require_gpu", "struct"),
-    *("CudaArray", "Device", "Event", "Kernel", "MemoryPool", "Module", "Stream", "Surface", "Texture"),
+    *("CudaArray", "Device", "Event", "Kernel", "MemoryPool", "Module", "Stream", "Surface", "TensorMap"),
+    "Texture",
     *("ArgumentExplanation", "BenchmarkResult", "BitMask", "CompileOptions", "Diagnostic", "Explanation"),
     *("ExportedArray", "LaunchConfig", "LaunchHook", "LaunchRecord", "PointerAttributes", "Trace"),
     *("Device.arch", "Device.emulated", "Device.multiprocessors", "Device.name", "Device.ordinal"),
     *("DeviceArray.T", "Kernel.compile_ms", "Kernel.cubin", "Kernel.is_template", "Kernel.load_ms", "Kernel.log"),
     *("Kernel.lowered_name", "Kernel.name", "Kernel.origin", "Kernel.parameters", "Kernel.ptx", "Kernel.signature"),
     *("Kernel.source", "LaunchRule.instantiate", "LaunchRule.kernel", "LaunchRule.overload", "Module.kernels"),
-    *("Module.source", "Stream.handle", "Stream.priority"),
+    *("Module.source", "Stream.handle", "Stream.priority", "TensorMap.box", "TensorMap.bytes", "TensorMap.encoded"),
+    *("TensorMap.element_strides", "TensorMap.fill", "TensorMap.im2col", "TensorMap.interleave"),
+    *("TensorMap.l2_promotion", "TensorMap.swizzle"),
 }
 VALUES = {  # properties with these names only read a value, in every class
     *("array", "c_contiguous", "channels", "cube", "device", "dtype", "f_contiguous", "handle", "host_accessible"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import require_tensor_maps
 
 import bascule
 from bascule import _bascule
@@ -90,6 +91,7 @@ OBJECTS = {
     "RawPointer": lambda: bascule.raw_pointer(4096),
     "Stream": bascule.stream,
     "Surface": lambda: bascule.surface(bascule.CudaArray((4, 4), surface=True)),
+    "TensorMap": lambda: tensor_map(bascule.zeros(32, "f4")),
     "Texture": lambda: bascule.texture(bascule.zeros(32, "f4")),
     "_CacheDisabled": _bascule._CacheDisabled,
     "_RecordedTrace": lambda: recorded_trace(),
@@ -99,6 +101,11 @@ PICKLED = {
     *("CompileOptions", "Device", "Diagnostic", "Kernel", "LaunchConfig", "Launcher", "Module"),
     "function",
 }
+
+
+def tensor_map(array):
+    require_tensor_maps()
+    return bascule.tensor_map(array, 32)
 
 
 def recorded_trace():
@@ -278,6 +285,7 @@ CYCLES = {
             lambda p: bascule.surface(bascule.CudaArray((4, 4), surface=True, stream=bascule.external_stream(p)))
         )
     ],
+    "TensorMap": [with_attribute(tensor_map)],
     "Texture": [with_attribute(bascule.texture)],
     "function": [],  # lives as long as the module
 }
