@@ -421,32 +421,19 @@ class Surface:
 
 @final
 class TensorMap:
-    @property
-    def array(self) -> Any: ...
-    @property
-    def box(self) -> tuple[int, ...]: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-    @property
-    def element_strides(self) -> tuple[int, ...] | None: ...
-    @property
-    def swizzle(self) -> int | None: ...
-    @property
-    def interleave(self) -> int | None: ...
-    @property
-    def l2_promotion(self) -> int | None: ...
-    @property
-    def fill(self) -> str: ...
-    @property
-    def im2col(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None: ...
-    @property
-    def encoded(self) -> builtins.bytes: ...
-    @property
-    def device(self) -> Device: ...
+    array: Any
+    box: tuple[int, ...]
+    bytes: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    element_strides: tuple[int, ...] | None
+    swizzle: int | None
+    interleave: int | None
+    l2_promotion: int | None
+    fill: str
+    im2col: tuple[tuple[int, ...], tuple[int, ...]] | None
+    encoded: builtins.bytes
+    device: Device
 
 def cuda_array(
     array: Any,

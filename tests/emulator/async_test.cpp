@@ -332,7 +332,7 @@ TEST_CASE("misuses of an mbarrier are reported with what is wrong") {
         Device device(async_kernel(each.body));
         const auto fault = device.launch("k", {1}, {1}, device.array(in), device.array(out));
         REQUIRE(fault);
-        CHECK(fault->kind == Fault::Kind::launch_failed);
+        CHECK(fault->kind == Fault::Kind::misuse);
         CHECK(fault->message.find(each.said) != std::string::npos);
         CHECK(fault->ptx_line > 0);
     }

@@ -113,10 +113,14 @@ TEST_CASE("a fault that is not a memory access says what happened") {
 TEST_CASE("each kind of fault has the driver's code") {
     // CUresult in <cuda.h>
     using Kind = Fault::Kind;
-    constexpr std::array codes = {
-        std::pair{Kind::illegal_address, 700},    std::pair{Kind::timeout, 702},
-        std::pair{Kind::assertion, 710},          std::pair{Kind::illegal_instruction, 715},
-        std::pair{Kind::misaligned_address, 716}, std::pair{Kind::invalid_address_space, 717},
-        std::pair{Kind::invalid_pc, 718},         std::pair{Kind::launch_failed, 719}};
+    constexpr std::array codes = {std::pair{Kind::illegal_address, 700},
+                                  std::pair{Kind::timeout, 702},
+                                  std::pair{Kind::assertion, 710},
+                                  std::pair{Kind::illegal_instruction, 715},
+                                  std::pair{Kind::misaligned_address, 716},
+                                  std::pair{Kind::invalid_address_space, 717},
+                                  std::pair{Kind::invalid_pc, 718},
+                                  std::pair{Kind::launch_failed, 719},
+                                  std::pair{Kind::misuse, 719}};
     for (const auto& [kind, code] : codes) CHECK(emulated::report::driver_code(kind) == code);
 }

@@ -106,7 +106,8 @@ struct Fault : FaultPlace {
         invalid_pc,             ///< 718: a call through a pointer that is not a function's
         stack_error,            ///< 700: calls nested deeper than the stack allows
         no_cluster,             ///< 715: an instruction for clusters in a launch without
-        launch_failed,          ///< 719: a divergent or invalid barrier, or other misuse
+        launch_failed,          ///< 719: a divergent or invalid barrier
+        misuse,                 ///< 719: another instruction that is used wrongly
         invalid_free,           ///< 719: free of a pointer that malloc did not return, or a second time
         bad_tensor,             ///< 715: a wrong use of a tensor map
         bad_image,              ///< 700: an invalid texture or surface object, or one of another kind

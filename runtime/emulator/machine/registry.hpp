@@ -76,11 +76,11 @@ const Registry& baseline_registry();
     FILE(exchange)                    \
     FILE(external)                    \
     FILE(heap_calls) FILE(small_formats) FILE(tensor_copies) FILE(video) FILE(textures) FILE(warpgroup_order)
-#define BASCULE_HANDLERS(FILE)                                                                   \
-    FILE(arithmetic)                                                                             \
-    FILE(floats)                                                                                 \
-    FILE(conversions) FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles) \
-        FILE(warpgroup)
+#define BASCULE_HANDLERS(FILE) \
+    FILE(arithmetic)           \
+    FILE(floats)               \
+    FILE(conversions)          \
+    FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles) FILE(warpgroup)
 #define FILE(name) void register_##name(Registry& registry);
 BASCULE_COMMON_HANDLERS(FILE)
 namespace baseline {

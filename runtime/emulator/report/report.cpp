@@ -51,6 +51,7 @@ constexpr Row rows[] = {
     {Kind::invalid_address_space, "invalid address space", "used an invalid address space", 717},
     {Kind::invalid_pc, "invalid program counter", "called through an invalid pointer", 718},
     {Kind::invalid_free, "invalid free", "freed memory that it cannot free", 719},
+    {Kind::misuse, "launch failure", "misused an instruction", 719},
     {Kind::launch_failed, "launch failure", "cannot go on from a barrier", 719},
 };
 

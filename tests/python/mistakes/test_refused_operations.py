@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("emulated")
 
 TEXT = r"""
 __device__ __noinline__ int beyond(int n) {
-    asm volatile("wgmma.fence.sync.aligned;");  // refused
+    asm volatile("{ .reg .b32 r; txq.channel_order.b32 r, [%0]; }" :: "l"(0ull));  // refused
     return n + 1;
 }
 __global__ void outer(int* p) {
@@ -32,23 +32,28 @@ def test_a_refusal_names_the_function_and_the_line_before_the_line_of_ptx():
     message = str(caught.value)
     lines = Path(__file__).read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if text.endswith("// refused"))
-    refusal = "the emulated device cannot run kernel 'outer': wgmma.fence.sync.aligned is not supported\n"
+    refusal = (
+        "the emulated device cannot run kernel 'outer': txq.channel_order.b32 is not supported: the drivers of GPUs "
+        "refuse it too. Pass the answer as an argument\n"
+    )
     _, found, rest = message.partition(refusal)
     assert found, message
     function, place, ptx = rest.splitlines()[:3]
     assert function == "  in function 'beyond(int)'"
-    assert place == f'  at {__file__}:{line}: asm volatile("wgmma.fence.sync.aligned;");  // refused'
+    assert place == f"  at {__file__}:{line}: {lines[line - 1].strip()}"
     assert ptx.startswith("  PTX line ")
 
 
 def test_everything_that_a_kernel_lacks_is_named_once_with_its_line():
     module = bascule.compile(
         """
-        __device__ __noinline__ void helper() { asm volatile("setmaxnreg.inc.sync.aligned.u32 40;"); }  // second
+        __device__ __noinline__ void helper() {
+            asm volatile("{ .reg .b32 r; suq.array_size.b32 r, [%0]; }" :: "l"(0ull));  // second
+        }
         __global__ void many(int* p) {
-            asm volatile("wgmma.fence.sync.aligned;");  // first
+            asm volatile("{ .reg .b32 r; txq.channel_order.b32 r, [%0]; }" :: "l"(0ull));  // first
             helper();
-            asm volatile("wgmma.fence.sync.aligned;");
+            asm volatile("{ .reg .b32 r; txq.channel_order.b32 r, [%0]; }" :: "l"(0ull));
         }
         """
     )
@@ -57,7 +62,7 @@ def test_everything_that_a_kernel_lacks_is_named_once_with_its_line():
     message = str(caught.value)
     assert "the emulated device cannot run kernel 'many': 2 of its instructions cannot run\n" in message
     lines = Path(__file__).read_text().splitlines()
-    for words, mark in (("wgmma.fence.sync.aligned", "first"), ("setmaxnreg.inc.sync.aligned.u32", "second")):
+    for words, mark in (("txq.channel_order.b32", "first"), ("suq.array_size.b32", "second")):
         line = next(number for number, text in enumerate(lines, 1) if text.endswith(f"// {mark}"))
         assert message.count(f"{words} is not supported") == 1
         assert f"  at {__file__}:{line}: {lines[line - 1].strip()}\n" in message

@@ -76,6 +76,7 @@ TABLE = {
     "heat": Sample(["copper", "steel"], ("- 4 * here", "- 3.999f * here"), "heat.png", check_plates),
     "black_scholes": Sample(["float32", "float64"], ("normcdf(-d1)", "normcdf(-d2)"), smaller=("50_000", "5_000")),
     "spmv": Sample(["laplacian", "random"], ("distance = LANES / 2", "distance = LANES / 4")),
+    "gemm_tma": Sample(["200"], ("in_b + i * 2", "in_b")),
     "levenshtein": Sample(["0"], ("(word[i] != query[j])", "2 * (word[i] != query[j])")),
     "find_the_bug": Sample([], ("if (i <= n) out", "if (i < n) out")),
     "numba_interop": Sample(["Numba", "Bascule"], ("y[i] += a", "y[i] -= a")),

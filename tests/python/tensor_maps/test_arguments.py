@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
-from conftest import ForeignArray
+from conftest import ForeignArray, require_tensor_maps
 from dlpack.exchanged import address, exchange_native
 
 import bascule
@@ -40,6 +40,7 @@ __global__ void fill(float* p, float with) { p[threadIdx.x] = with; }
 
 @pytest.fixture(scope="module")
 def module() -> bascule.Module:
+    require_tensor_maps()  # before the text is compiled, which needs this compute capability too
     return bascule.compile(SOURCE)
 
 

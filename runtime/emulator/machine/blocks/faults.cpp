@@ -27,7 +27,7 @@ constexpr Row rows[] = {
     {What::cancelled, Fault::Kind::cancelled},
     {What::bad_barrier, Fault::Kind::launch_failed,
      "barriers are numbered 0 to 15, and their thread counts are multiples of 32"},
-    {What::misuse, Fault::Kind::launch_failed},
+    {What::misuse, Fault::Kind::misuse},
     {What::no_cluster, Fault::Kind::no_cluster},
     {What::bad_call, Fault::Kind::invalid_pc},
     {What::stack, Fault::Kind::stack_error},
