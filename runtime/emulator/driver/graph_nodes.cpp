@@ -324,7 +324,7 @@ EMULATED_API(cuGraphExecNodeSetParams, 12020, CUgraphExec exec, CUgraphNode node
     return set_exec_node(exec, node, *values);
 }
 
-/// "Only kernel, memset and memcpy nodes are currently supported."
+/// "Currently only kernel, memset and memcpy nodes are supported."
 EMULATED_API(cuGraphNodeSetEnabled, 11060, CUgraphExec exec_handle, CUgraphNode handle,
              unsigned int enabled) {
     return with_exec_node(exec_handle, handle, [&](auto& exec, WorkNode& node, const FoundNode&) {

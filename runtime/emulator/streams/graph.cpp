@@ -288,7 +288,7 @@ std::optional<float> Graph::milliseconds(const Event& start, const Event& end) {
     const auto time_of = [](const Event& event) {
         return event.node ? event.node->finished : event.finished;
     };
-    // "with a resolution of approximately 0.5 us", then converted to float.
+    // "with a resolution of around 0.5 microseconds", then converted to float.
     using HalfMicroseconds = std::chrono::duration<std::int64_t, std::ratio<1, 2'000'000>>;
     const auto ticks = [&](const Event& event) {
         return std::chrono::round<HalfMicroseconds>(time_of(event).time_since_epoch());

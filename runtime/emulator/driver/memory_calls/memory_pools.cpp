@@ -82,7 +82,8 @@ int device_at(const CUmemLocation* location) noexcept {
     return known ? location->id : -1;
 }
 
-/// "When this API is called on a capturing stream, it creates an allocation node", which has the pool's properties.
+/// "During stream capture, this function results in the creation of an allocation node", which has the pool's
+/// properties.
 void capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                         const CaptureGate& gate) {
     CUDA_MEM_ALLOC_NODE_PARAMS_v2 allocation = {};

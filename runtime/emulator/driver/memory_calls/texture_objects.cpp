@@ -215,7 +215,7 @@ void open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& s
                                  ? Sampler::Address::clamp
                                  : static_cast<Sampler::Address>(asked.addressMode[d]);
     }
-    // "Texture address modes are ignored". Without a filter, a point and its nearest texel lie on one face, so clamping
+    // Address modes are ignored. Without a filter, a point and its nearest texel lie on one face, so clamping
     // never leaves it.
     if (is(CU_TRSF_SEAMLESS_CUBEMAP))
         sampler.address.fill(sampler.linear ? Sampler::Address::seam : Sampler::Address::clamp);

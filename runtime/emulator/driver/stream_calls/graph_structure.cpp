@@ -207,7 +207,7 @@ EMULATED_API(cuGraphAddDependencies, 12030, CUgraph graph, const CUgraphNode* fr
         [](WorkNode& node, const Dependency& added) { node.after.push_back(added); });
 }
 
-/// "Specifying a non-existing dependency will return an error"; so does edge data that differs.
+/// "Specifying an edge that does not exist in the graph, with data matching edgeData, results in an error".
 EMULATED_API(cuGraphRemoveDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
              const CUgraphEdgeData* data, std::size_t count) {
     const auto same = [](const Dependency& one, const Dependency& other) {

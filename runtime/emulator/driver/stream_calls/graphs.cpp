@@ -122,7 +122,7 @@ EMULATED_API(cuGraphDestroy, 10000, CUgraph handle) {
     graph->held.clear();  // events recorded in its capture may keep the rest alive
 }
 
-/// "All nodes in the original graph are cloned", and the graphs inside them.
+/// "Child graph nodes in the original graph are recursively copied into the clone."
 EMULATED_DRIVER_API(cuGraphClone, 10000, CUgraph* out, CUgraph handle) {
     const auto graph = find_object<GraphObject>(handle);
     require(out != nullptr && graph != nullptr);

@@ -115,7 +115,7 @@ EMULATED_STREAM_API(cuStreamAddCallback, 5000, CUstream handle, CUstreamCallback
     require(callback != nullptr && flags == 0);
     const auto target = find_stream(handle);
     const CaptureGate gate(target);
-    if (gate.captures()) {  // "may not be used on a stream that is capturing"; cuLaunchHostFunc may
+    if (gate.captures()) {  // only cuLaunchHostFunc can be captured
         question_now(target, "cuStreamAddCallback");
     }
     trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuStreamAddCallback");
