@@ -197,10 +197,15 @@ def every_folder_is_in_the_design() -> Iterator[str]:
 # one for each part.
 WITHOUT_HEADER = {
     "interface/errors/fmt.cpp": "compiles the functions of another library",
+    "jit/diagnostics/diagnostics_names.cpp": "advice about names, which diagnostics_help.hpp declares",
+    "jit/diagnostics/diagnostics_text.cpp": "the text of an error, one function of diagnostics.hpp",
+    "jit/link/cubin_outline.cpp": "one of two readers that code.hpp declares",
+    "jit/link/ptx_outline.cpp": "one of two readers that code.hpp declares",
     "python/bindings/bascule.cpp": "the extension module, which calls its parts",
 }
-# The layers whose sources are called like their headers. The JIT and the emulated device are not there yet.
-NAMED_LIKE_HEADERS = ["interface", "runtime", "python/bindings"]
+# The layers whose sources are called like their headers. In the emulated device, cuda.h declares the functions of the
+# driver, registry.hpp the handlers, and lowering.hpp the lowerings.
+NAMED_LIKE_HEADERS = ["interface", "jit", "runtime", "python/bindings"]
 
 
 def a_source_is_called_like_its_header() -> Iterator[str]:
