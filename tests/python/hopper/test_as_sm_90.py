@@ -1,0 +1,22 @@
+"""Runs this folder's kernels on an emulated device of compute capability 9.0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from child_process import run_python
+
+HERE = Path(__file__).resolve().parent
+FILES = sorted(path.name for path in HERE.glob("test_*.py") if path != Path(__file__))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_they_pass_there(emulated, file):
+    command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE / file)]
+    done = run_python(
+        *command, timeout=500, cwd=HERE.parents[2], BASCULE_DEVICE="emulated", BASCULE_EMULATED_ARCH="90a"
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout
