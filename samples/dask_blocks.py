@@ -51,7 +51,7 @@ def compiles():
 def main():
     device = bascule.current_device()
     print(f"device: {device!r}")
-    # A process that uses a GPU takes some hundred megabytes for its context alone.
+    # A process that uses a GPU takes a few hundred megabytes for its context alone.
     side, limit = (12000, 400_000_000) if device.emulated else (20000, 1_000_000_000)
     rng = dask.array.random.default_rng(1)
     picture = rng.integers(0, 256, (side, side, 3), dtype=np.uint8, chunks=(BLOCK, BLOCK, 3))

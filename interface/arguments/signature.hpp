@@ -167,7 +167,7 @@ bool names_tensor_map(const Parameter& parameter) noexcept;
 /// Computes the offsets and the total size from the sizes and alignments, and sets `plain` and `tag` of each parameter.
 void lay_out(Signature& signature) noexcept;
 
-/// The end of a message about missing arguments: that default arguments are not used. Empty if `defaults` is 0.
+/// The end of a message about missing arguments. Says that defaults are not used; empty if `defaults` is 0.
 std::string_view advice_on_defaults(std::uint32_t defaults) noexcept;
 
 /// "void saxpy(float a, const float* x, float* y)".

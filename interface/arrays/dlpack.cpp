@@ -14,7 +14,7 @@ namespace bascule::dlpack {
 namespace {
 
 /// The number, from 1, of the row of element_types for a DLPack type code and the logarithm of the bits; 0 if there is
-/// no such row. Each launch looks here once for each argument.
+/// no such row. Launches look here for each argument that is read through DLPack.
 constexpr auto row_numbers = [] {
     std::array<std::array<std::uint8_t, 8>, 18> numbers{};
     for (std::size_t i = 0; i < element_types.size(); ++i) {

@@ -18,8 +18,8 @@ std::string to_string(CudaVersion version);
 
 /// The driver that will load the code. The caller passes it in, because this layer calls no driver.
 struct DriverLimit {
-    /// Drivers load machine code of their own major version and of older ones. 0.0: the driver is not known, and
-    /// accepts all NVRTCs.
+    /// Drivers load machine code of their own major version and of older ones. 0.0: the driver is not known, and all
+    /// NVRTCs are accepted.
     CudaVersion driver{};
     /// It accepts only PTX, and only of versions up to its own.
     bool only_ptx = false;

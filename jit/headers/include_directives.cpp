@@ -185,7 +185,7 @@ class Reader {
     }
 
   private:
-    /// The next '#', or its other spelling "%:".
+    /// The position of the next '#', or of its other spelling "%:", at or after `from`.
     std::size_t next_sign(std::size_t from) {
         // The next place of each spelling is remembered, so that a text is searched once.
         if (digraph_ != text_.npos && digraph_ < from) digraph_ = text_.find("%:", from);

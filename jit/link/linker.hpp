@@ -13,7 +13,7 @@
 
 namespace bascule {
 
-/// A library that links. Immutable; any thread may use it.
+/// Links device code: nvJitLink or the driver. Immutable; any thread may use it.
 class Linker {
   public:
     virtual ~Linker() = default;

@@ -92,7 +92,7 @@ bool may_be_blamed(const NullArgument& null, const std::string& kernel, const st
            blamed.find(LaunchSite{slot.site.load(std::memory_order_relaxed)}.place()) != blamed.npos;
 }
 
-/// Returns a sentence for the launch that `blamed` describes. Empty if no argument of its kernel was None.
+/// Names the argument that was None in the launch that `blamed` describes. Empty if there is no such argument.
 std::string describe_nulls(const std::string& blamed) {
     NullArguments& all = null_arguments();
     const std::lock_guard lock(all.mutex);

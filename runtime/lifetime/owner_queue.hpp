@@ -148,7 +148,7 @@ struct OwnerQueue {
         unmarked += given.operations;
         unmarked_bytes += given.bytes;
     }
-    /// The places of the operations since the newest marker.
+    /// The most places of the driver's queue that the operations since the newest marker can take.
     std::uint64_t places_unmarked() const noexcept {
         return unmarked * (several_places.load(std::memory_order_relaxed) ? most_places_of_an_operation : 1);
     }

@@ -34,7 +34,7 @@ class TensorMap {
     std::uint64_t bytes() const noexcept { return bytes_; }
     /// The CUtensorMap.
     const std::array<std::byte, tensor_map_bytes>& encoded() const noexcept { return encoded_; }
-    /// The argument for ArgumentPack::set and typed launches, which the array's stream orders.
+    /// The argument for ArgumentPack::set and typed launches. A launch with it is ordered with the array's stream.
     const TensorMapArgument& argument() const noexcept { return argument_; }
     /// The address of a copy of the map in device memory, for a parameter `const CUtensorMap*`. The first call makes the copy and
     /// waits until it is done. Throws: CudaError.

@@ -264,7 +264,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
                         model.settle();
                     } else {
                         model.bytes = 0;
-                        // An expectation does not end a phase: one more arrival or a completion of 0 bytes does.
+                        // `expect_tx` does not end a phase, even with nothing pending; a completion of 0 bytes does.
                         body += "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 0;\n";
                         model.settle();
                     }

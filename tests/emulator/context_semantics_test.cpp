@@ -138,7 +138,7 @@ TEST_CASE("peer access is enabled once and disabled once") {
 }
 
 // cuCtxEnablePeerAccess: "on success all allocations from peerContext will immediately be accessible by the
-// current context"; one direction.
+// current context". The other direction needs a call of its own.
 TEST_CASE("a kernel reads another device's memory after peer access is enabled, and faults before") {
     for (const std::string& policy : client::policies) {
         CAPTURE(policy);

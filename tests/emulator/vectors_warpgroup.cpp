@@ -233,7 +233,7 @@ void product_vectors(Tally& tally, const std::string& spelling, const Opcode& op
     }
 }
 
-// The valid n of a shape: all for one form of each kind, some for the others.
+// The values of n to test: every valid one if `all` is set, otherwise four of them.
 std::vector<unsigned> columns_of(bool floats, bool all) {
     std::vector<unsigned> made;
     for (unsigned n = 8; n <= 256; n += floats || n < 32 ? 8 : 16) {

@@ -355,7 +355,7 @@ class Array:
 
 
 class StructuredLiar:
-    """Claims to be a host array or a NumPy scalar."""
+    """Has the attributes of a host array and of a NumPy scalar; reading one may do anything."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -69,7 +69,7 @@ __global__ void knapsack(const int* weights, const int* values, int items, int* 
     }
 }
 
-// All shortest paths through vertex k, one launch for each k.
+// Floyd-Warshall: shortens every path that is shorter through vertex k. The host launches it once for each k.
 __global__ void floyd_warshall(unsigned* distances, int n, int k) {
     int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= n || j >= n) return;

@@ -82,7 +82,7 @@ class Round:
 
 
 def soak(launches: int, executes: bool) -> None:
-    """The main function of each process. Raises SystemExit with what grew."""
+    """The main function of each process. Raises SystemExit that names the problems: what grew, or wrong sums."""
     import numpy as np
 
     import bascule

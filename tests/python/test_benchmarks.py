@@ -1,4 +1,4 @@
-"""What the benchmarks conclude and draw: verdicts, instructions by their owner, and bar charts."""
+"""What the benchmarks conclude and draw: verdicts, how many instructions each library executes, and bar charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random descriptors: Bascule accepts and refuses what an independent reading of the rules does."""
+"""Random descriptors: Bascule accepts exactly those that an independent implementation of the rules accepts."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@
 
 namespace bascule::python {
 
-/// Reads the `__cuda_array_interface__` of `mask` once, as the mask of `array`. `array` was resolved at `home`, and so
-/// is the mask. `producer` is the array's object, or null. The caller keeps the objects alive. Throws: ArgumentError
-/// about 'mask'; the object's exception unchanged.
+/// Reads the `__cuda_array_interface__` of `mask` once, as the mask of `array`. `home` is the device on which
+/// `array` was resolved; the mask is resolved on the same device. `producer` is the array's object, or null. The caller
+/// keeps the objects alive. Throws: ArgumentError about 'mask'; the object's exception unchanged.
 std::shared_ptr<const MaskView> read_mask(PyObject* mask, PyObject* producer, const ArrayView& array,
                                           Home& home);
 
@@ -50,8 +50,8 @@ void upload_mask(ArrayObject& array, const py::object& masked);
 /// device array has a mask. Throws: ArgumentError (value) if it has a mask and `out` cannot hold one.
 py::object data_to_fill(const ArrayObject& array, const py::object& out);
 
-/// Combines values that were copied to the host with the array's mask: `out`, or a new numpy.ma array. Returns `values`
-/// without a mask.
+/// Returns values that were copied to the host, with the array's mask: as `out`, or as a new numpy.ma array if `out` is
+/// None. Returns `values` itself if the array has no mask.
 py::object with_host_mask(const ArrayObject& array, const py::object& values, const py::object& out);
 
 }  // namespace bascule::python

@@ -26,7 +26,7 @@ namespace {
 
 // --- Tensors
 
-/// The device that uses this memory. All devices can use pinned and managed memory.
+/// The device on which the array is used: the current one for pinned and managed memory, which all devices can use.
 Device device_of(dlpack::DeviceId where) {
     return where.type == BASCULE_DL_CUDA ? device_with(where.id) : current_device();
 }

@@ -85,7 +85,7 @@ int managed_from_object(void* object, dlpack::ManagedVersioned** out) {
     });
 }
 
-/// If this fails, the caller keeps the tensor, as callers that check the status assume.
+/// If this fails, the caller still owns the tensor, as callers that check the status expect.
 int managed_to_object(dlpack::ManagedVersioned* tensor, void** out) {
     return status_of([&] { *out = import_managed(tensor).release().ptr(); });
 }

@@ -138,7 +138,7 @@ std::optional<KernelImage> compiled(const KernelObject& self) {
     return device.in_use() ? *load(kernel, device).image : compile(kernel, device);
 }
 
-/// Throws an error that says how to choose a function if there are several.
+/// The mangled name. Throws: ArgumentError that says how to choose between functions.
 std::string lowered_name_of(const KernelObject& self) {
     if (std::optional<KernelImage> image = compiled(self)) return image->lowered_name;
     return self.kernel.expression();
@@ -244,7 +244,7 @@ void set_cache_preference(const KernelObject& self, const std::optional<std::str
     });
 }
 
-/// Throws an error that says how to choose a function if there are several.
+/// The offset and size in bytes of each parameter. Throws: ArgumentError that says how to choose between functions.
 py::list parameter_layout_of(const KernelObject& self) {
     const std::optional<KernelImage> image = compiled(self);
     if (!image) self.kernel.expression();

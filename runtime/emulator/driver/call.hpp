@@ -130,7 +130,8 @@ inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint6
                   std::string_view name) {
     if (detail::tracing.load(std::memory_order_relaxed))
         detail::add_to_trace(kind, stream, event, bytes, name);
-    // Reports do not name records and waits. Some records are made under a lock that the client's callback must not need.
+    // Race reports do not name event records and waits, so these are not announced. Announcing calls the client's site
+    // callback, which must not need a lock that the client holds; some records are made under such a lock.
     const bool ordering = kind == BASCULE_EMULATED_RECORD || kind == BASCULE_EMULATED_WAIT;
     if (!ordering && races::Detector::get().on() && !races::Detector::bookkeeping())
         detail::announce(kind, stream, bytes, name);

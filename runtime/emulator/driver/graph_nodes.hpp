@@ -111,7 +111,7 @@ void add_node(CUgraphNode* out, CUgraph graph, const GivenEdges& edges, CUgraphN
 /// Changes a node's parameters. Fields that `values` leaves unset are taken from `before`, or stay as they are if it is
 /// null.
 void set_node(CUgraphNode node, CUgraphNodeParams& values, const NodeParameters* before = nullptr);
-/// `node` belongs to the graph that was instantiated.
+/// The same in an executable graph. `node` is the node of the graph from which `exec` was instantiated.
 void set_exec_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams& values);
 /// Reads the parameters of a node, which must be of this type.
 std::shared_ptr<const NodeParameters> get_node(CUgraphNode node, CUgraphNodeType type);

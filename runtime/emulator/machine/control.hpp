@@ -14,8 +14,8 @@ const Instruction* guard(Lanes& s, const Instruction* i);
 /// Ends lockstep at `i`, which the first `done` warps have executed.
 const Instruction* part_ways(Lanes& s, const Instruction* i, std::uint32_t done = 0);
 
-/// Runs a load or store with a pattern for each warp in lockstep in turn, except the first `done` warps, which have
-/// executed it.
+/// Runs a load or store that looks for a pattern of addresses: once for each warp in lockstep, one after the other.
+/// Skips the first `done` warps, which have executed it.
 const Instruction* access_one_by_one(Lanes& s, const Instruction* i, std::uint32_t done);
 
 }  // namespace emulated::machine

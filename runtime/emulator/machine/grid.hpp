@@ -45,8 +45,8 @@ struct SourceLine {
     std::uint32_t line = 0;  ///< 0 when unknown
 };
 
-/// The heap that malloc, free, new and delete in kernels use. Memory lives until a kernel frees it. Thread-safe: workers call
-/// it concurrently.
+/// The heap that malloc, free, new and delete in kernels use. Memory outlives the kernel that allocated it.
+/// Thread-safe: workers call it concurrently.
 class DeviceHeap {
   public:
     virtual ~DeviceHeap() = default;

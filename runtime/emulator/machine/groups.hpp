@@ -30,8 +30,8 @@ inline const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What 
 /// Returns `i`, or a fault if the block has run too long or is no longer wanted.
 const Instruction* watched(Lanes& s, const Instruction* i);
 
-/// Called when the budget of backward branches and calls is used up at `i`. Continues at `next`, unless the watchdog stops
-/// the block or another group must run.
+/// Called when the budget of backward branches and calls is used up at `i`. Continues at `next`, unless the watchdog
+/// stops the block or another group or warp must run first.
 const Instruction* spent(Lanes& s, const Instruction* i, u32 next);
 
 namespace {

@@ -39,7 +39,7 @@ struct Image {
     std::uint32_t width = 1, height = 1, slices = 1;
     std::uint64_t pitch = 0, slice_pitch = 0;  ///< bytes
 
-    /// The bytes from the first to the last.
+    /// Number of bytes from the start of the first texel to the end of the last, including the gaps between rows.
     std::uint64_t span() const noexcept {
         return slice_pitch * (slices - 1) + pitch * (height - 1) + std::uint64_t{width} * format.bytes();
     }

@@ -91,7 +91,7 @@ void Graph::append(Stream& stream, const Nodes& after, std::function<void()> wor
     if (auto node = scheduler_.add(after, std::move(work))) stream.tail = std::move(node);
 }
 
-/// Logs the accesses of `work` as those of the stream's next operation.
+/// Wraps `work` so that its accesses are logged as those of the stream's next operation.
 std::function<void()> Graph::watched(Stream& stream, std::function<void()> work) {
     return [operation = detector_.begin(stream.timeline), run = std::move(work)] {
         const races::Running running(operation);

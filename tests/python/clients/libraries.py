@@ -128,7 +128,7 @@ class CudaCore:
         return elements.copy()
 
     def wait_for(self, stream: Any, ours: bascule.Stream) -> None:
-        """Makes `stream` wait for `ours`, with an event that cuda.core records on any object with `__cuda_stream__`."""
+        """Makes `stream` wait for `ours`. cuda.core records an event on it, because it has `__cuda_stream__`."""
         stream.wait(ours)
 
 

@@ -47,7 +47,7 @@ REACH = "__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)"
 
 
 def integer(check: str, row: int, text: str, of: str) -> Mutant:
-    """A mutant that reads anything as the integer 1 in one field."""
+    """A mutant that reads any value of one field as the integer 1."""
     return Mutant(check, row, READER, text, f"{of} ? py::object(py::int_(1)) : as_integer(object)")
 
 

@@ -112,7 +112,7 @@ def test_a_context_of_device_1_is_told_from_its_primary_one():
     assert told[2] == "[]"
 
 
-# Memory that every context can access, with a stream given by number, which does not tell the context.
+# Pinned memory, which every context can access, with a stream handle such as 1 or 2, which is valid in every context.
 NAMED_BY_NUMBER = """
 def named_by(number):
     return Foreign(new(driver.cuMemHostAlloc, 2).__cuda_array_interface__["data"][0], stream=number)

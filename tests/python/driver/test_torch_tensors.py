@@ -20,7 +20,10 @@ CODES = {"i4": (0, 32), "f2": (2, 16), "f4": (2, 32), "f8": (2, 64), "c8": (5, 6
 
 
 class Tensor(exchange_native.Tensor):
-    """Like torch.Tensor: one attribute, two methods, and a table that reads none of them (2.10: toDLPackNonOwning)."""
+    """Has the attribute and the methods that Bascule reads of a torch.Tensor.
+
+    Its DLPack exchange table reads none of them, like that of PyTorch 2.10 (toDLPackNonOwning).
+    """
 
     __module__ = "torch"
     grad = conjugated = negated = False

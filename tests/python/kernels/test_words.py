@@ -84,7 +84,7 @@ def test_eight_bits_of_float_are_the_nearest(kernel, rng, size, block):
     values = (rng.standard_normal(size) * np.exp2(rng.integers(-12, 12, size))).astype("f4")
     narrow, wide, back = wanted(size, "u1"), wanted(size, "u1"), wanted(size, "f4")
     kernel("words.eighth_precision")[2, block](given(values), narrow, wide, back, size)
-    # All finite numbers of each format; beyond the greatest, conversion saturates.
+    # `count` is the number of non-negative finite values of the format. Conversion saturates above the greatest.
     for result, exponent_bits, bias, count in ((narrow.read(), 4, 7, 127), (wide.read(), 5, 15, 124)):
         table = small_float(np.arange(count), exponent_bits, bias)
         away = np.abs(np.abs(values[:, None]).astype("f8") - table)

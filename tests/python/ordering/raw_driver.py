@@ -1,4 +1,4 @@
-"""Driver calls that Bascule does not make, as another library in the process would: by ctypes, on the same library."""
+"""Driver calls as another library in the process makes them: with ctypes, on the driver library that Bascule uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the tests that need tensor maps on an emulated device of compute capability 9.0, and says what others answer."""
+"""Runs the tests of tensor maps on an emulated device of compute capability 9.0; other devices refuse tensor maps."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def rounded_to_tf32(value: np.ndarray) -> np.ndarray:
     number = value.view("f4")[0]
     if np.isnan(number):
         return np.array([0x7FFFE000], "u4").view("u1")
-    # Numbers of 11 bits, to nearest and ties to even, as NumPy rounds f64 to integers.
+    # Rounds to 11 significant bits, to nearest with ties to even, which is how np.rint rounds.
     _, exponent = np.frexp(np.float64(number))
     if np.isinf(number) or number == 0:
         return value

@@ -54,7 +54,7 @@ void make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context,
 /// Fills elements of 1, 2 or 4 bytes, in the stream's context.
 void fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& fill, CUstream stream, Wait wait, const char* name);
 
-/// Logs for the search for races that this thread's running operation allocates or frees this memory.
+/// Logs a write to this memory for the search for races: the operation that this thread runs allocates or frees it.
 void note_write(CUdeviceptr address, std::size_t bytes);
 
 }  // namespace emulated::driver

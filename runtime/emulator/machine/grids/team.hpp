@@ -9,7 +9,7 @@
 
 namespace emulated::machine {
 
-/// Keeps its blocks and runs them in turns. Any thread may run it, but only one at a time.
+/// Runs the blocks of a cluster in turns; reused for other clusters. Any thread may run it, but only one at a time.
 class Team {
   public:
     /// Throws: std::bad_alloc.

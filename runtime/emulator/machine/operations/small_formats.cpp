@@ -63,7 +63,7 @@ u32 encoded(double value, const SmallConversion& how) {
     const bool away = how.rounding == Flag::rp ? !negative : how.rounding == Flag::rm && negative;
     u64 rounded = to.greatest() + u64{1};
     if (!std::isinf(value)) {
-        // In units of the last place; exact, because a double can represent both.
+        // The magnitude in units of the result's last place: scaling it by a power of two is exact in a double.
         const int least = 1 - to.bias();
         const int exponent = magnitude == 0 ? least : std::max(std::ilogb(magnitude), least);
         const double units = std::ldexp(magnitude, static_cast<int>(to.mantissa) - exponent);

@@ -31,7 +31,7 @@ struct Product {
     Type a = Type::none, b = Type::none, c = Type::none, d = Type::none;
 };
 
-/// Both are immediates of instructions.
+/// Instructions hold a Fragment or a Product as their 8-byte immediate.
 static_assert(sizeof(Fragment) == 8 && sizeof(Product) == 8);
 
 // Functions that handlers use are always inlined: handlers are compiled for several instruction sets and must not share a
@@ -60,7 +60,7 @@ struct ProductBits {
     static constexpr std::uint16_t a_by_columns = 2, b_by_rows = 4;  ///< only m8n8k4 of f16
 };
 
-/// The kinds of instructions that compute products.
+/// The kinds of instructions by which one warp multiplies matrices.
 enum class Family : std::uint8_t { mma, sparse_mma, wmma };
 
 /// Further bits of a wgmma instruction.
