@@ -35,7 +35,7 @@ MOST_LINES_OF_DESIGN = 300
 MOST_LINES = {
     "interface": 5_800,
     "jit": 16_820,
-    "runtime": 14_530,
+    "runtime": 14_535,
     "python/bindings": 15_245,
     EMULATOR: 32_640,
     "python/bascule": 7_735,

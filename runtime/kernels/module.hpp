@@ -83,8 +83,9 @@ class Module {
     /// for incomplete template arguments; CompileError, LibraryError.
     std::vector<Kernel> instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const;
 
-    /// Compiles the functions that are not templates, without loading them. Throws: CompileError, also if the text has
-    /// no kernels; LibraryError.
+    /// Compiles the functions that are not templates, without loading them, as for a device of this architecture: from
+    /// 9.0 on for exactly this architecture (sm_90a), unless the options name one. Throws: CompileError, also if the
+    /// text has no kernels; LibraryError.
     Cache::Lookup compile(Arch arch) const;
     /// Returns that image loaded for `device`. Throws: as `compile`, and CudaError.
     std::shared_ptr<const Library> library(Device device) const;

@@ -135,9 +135,9 @@ claim("every sample ran and was right" "100% tests passed, 0 tests failed out of
 
 # A program that only compiles uses no driver, so it works although BASCULE_DEVICE asks for one that may not exist here.
 set(without_toolkit --unset=CUDA_HOME --unset=CUDA_PATH --unset=VIRTUAL_ENV --unset=CONDA_PREFIX)
-run("compiling for sm_90" "${CMAKE_COMMAND}" -E env ${without_toolkit} BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES=
+run("compiling for devices of sm_90" "${CMAKE_COMMAND}" -E env ${without_toolkit} BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES=
     "${WORK}/build/compile" sm_90)
-claim("there is code for sm_90" "${printed}" MATCHES "sm_90: [1-9][0-9]* bytes of machine code")
+claim("there is code for exactly these devices" "${printed}" MATCHES "sm_90a: [1-9][0-9]* bytes of machine code")
 claim("the compiler was opened" "opened: [^\n]*nvrtc")
 claim("no driver was opened" NOT "opened: [^\n]*(libcuda\\.|emulator)")
 claim_nvrtc("the compiler is the one beside which Bascule was built, in ${NVRTC}" "${NVRTC}/libnvrtc")
