@@ -355,7 +355,7 @@ class Array:
 
 
 class StructuredLiar:
-    """Has the attributes of a host array and of a NumPy scalar; reading one may do anything."""
+    """A host array and NumPy scalar in one: reading an attribute may do anything."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -20,7 +20,7 @@ CODES = {"i4": (0, 32), "f2": (2, 16), "f4": (2, 32), "f8": (2, 64), "c8": (5, 6
 
 
 class Tensor(exchange_native.Tensor):
-    """Has the attribute and the methods that Bascule reads of a torch.Tensor.
+    """A stand-in with the attribute and the methods that Bascule reads of a torch.Tensor.
 
     Its DLPack exchange table reads none of them, like that of PyTorch 2.10 (toDLPackNonOwning).
     """

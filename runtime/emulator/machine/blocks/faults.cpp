@@ -234,8 +234,8 @@ Fault Worker::describe_deadlock() const {
         }
     }
     // A wait for registers explains the others.
-    std::ranges::stable_partition(
-        places, [](const Waiting& place) { return place.state == Group::State::registers; });
+    std::stable_partition(places.begin(), places.end(),
+                          [](const Waiting& place) { return place.state == Group::State::registers; });
     if (places.empty()) places.push_back({0, 0, Group::State::ready});
     Fault fault;
     static_cast<Fault::Place&>(fault) = place_of(places[0].pc, places[0].thread);
