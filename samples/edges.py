@@ -146,9 +146,9 @@ def find_edges(photograph):
     grid = (-(-columns // BLOCK[0]), -(-rows // BLOCK[1]))
     report = Report()
 
-    # Arrays remember the stream on which they were made. `back` works on arrays of `front` and the other way round:
-    # each launch waits for the work on its arguments, and nothing is overwritten while it is read. No events are needed
-    # for that; those in Report only measure the time.
+    # Arrays remember the stream on which they were made. `back` reads an array of `front`: each launch waits for the
+    # work on its arguments, and nothing is overwritten while it is read. No events are needed for that; those in Report
+    # only measure the time.
     front, back = bascule.stream(), bascule.stream()
     rgb = bascule.to_device(photograph, stream=front)
     weights = bascule.to_device(gaussian(), stream=front)
@@ -161,7 +161,7 @@ def find_edges(photograph):
     report.launch(luminance, luminance.forall(pixels, stream=front), front, rgb, grey, pixels)
 
     report.launch(blur.blur_rows, blur.blur_rows[grid, BLOCK, front], front, grey, half, weights)
-    # Compiling the same text again costs nothing: it comes from memory, wherever in the program it is compiled.
+    # Compiling the same text again costs little: the code comes from memory, wherever in the program that happens.
     again = bascule.compile(blur.source)
     report.launch(again.blur_columns, again.blur_columns[grid, BLOCK, front], front, half, blurred, weights)
 

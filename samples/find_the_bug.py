@@ -2,8 +2,8 @@
 
     python samples/find_the_bug.py
 
-A kernel writes past the end of its array, a stream does not wait for another one, and an array has the wrong dtype. A
-GPU would give wrong results for the first two, or none, and only sometimes. Prints every message, and exits with 1 if
+A kernel writes past the end of its array, a stream does not wait for another one, and an array has the wrong dtype. On
+a GPU the first two usually give no message, and wrong results only sometimes. Prints every message, and exits with 1 if
 one does not describe its bug.
 """
 
@@ -46,7 +46,7 @@ def a_missing_wait():
     bascule.synchronize()
     with bascule.emulated.checks(races=True):
         module.scale[8, 128, first](x, 2, 1000)
-        module.scale[8, 128, second](x, 3, 1000)  # first.record(event); event.wait(second) is missing
+        module.scale[8, 128, second](x, 3, 1000)  # event.record(first); event.wait(second) is missing
         bascule.synchronize()
 
 

@@ -3,7 +3,7 @@
     python samples/gemm_tma.py
 
 Without a GPU it runs on the emulated device as compute capability 9.0, which checks what a GPU does not: see
-"Tensor maps" in the documentation for what it says of this kernel's usual mistakes.
+"Tensor maps" in the documentation for its messages about the usual mistakes in such a kernel.
 """
 
 import os

@@ -53,7 +53,7 @@ def on_the_device():
     """The plates after all steps, by name."""
     kernel = bascule.compile(KERNEL).step
     plates = {name: [bascule.to_device(plate()) for _ in range(2)] for name in DIFFUSION}
-    kernel.prepare(*plates["copper"], 0.1)  # compiled and loaded before the capture, which may not wait for that
+    kernel.prepare(*plates["copper"], 0.1)  # compiled and loaded now, because a capture must not wait for that
 
     streams = {name: bascule.stream() for name in DIFFUSION}
     begin, ends = bascule.event(), [bascule.event() for _ in DIFFUSION]

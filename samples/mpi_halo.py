@@ -1,4 +1,4 @@
-"""Heat in a plate that two MPI processes share: each computes half of the rows, and they exchange the rows between.
+"""Heat in a plate that two MPI processes share: each computes half of the rows and sends its border row to the other.
 
     python samples/mpi_halo.py         needs MPI: pip install mpi4py mpich
 
@@ -60,7 +60,8 @@ def simulate(world):
         step[grid, BLOCK](now, following, DIFFUSION)
         now, following = following, now
         bascule.synchronize()  # MPI knows nothing of streams
-        # Down, then up: the last row becomes the row above the next rank's, and so on. No rank is beyond the border.
+        # Down: a rank's last row becomes the row above those of the next rank. Then up, in the same way. The first and
+        # the last rank have one neighbour only, and PROC_NULL in place of the other.
         up, down = (world.rank - 1 if above else MPI.PROC_NULL), (world.rank + 1 if below else MPI.PROC_NULL)
         world.Sendrecv(now[-1 - below], dest=down, recvbuf=now[0], source=up)
         world.Sendrecv(now[above], dest=up, recvbuf=now[-1], source=down)

@@ -76,7 +76,7 @@ class ArgumentPack {
         std::memcpy(bytes_ + parameter.offset, encoded, tensor_map_bytes);
         join_accepted(index, stream);
     }
-    /// Joins the stream of an accepted array.
+    /// Adds the stream of an accepted array to the producers. `stream` is 0 if the array names none.
     [[gnu::always_inline]] void join_accepted(int index, std::uint64_t stream) {
         if (stream == joined_last_ && stream != 0) [[likely]]
             return;

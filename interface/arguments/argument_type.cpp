@@ -65,8 +65,8 @@ ConversionRank rank_of_array(const ArgumentType& argument, const Parameter& decl
     const bool adds_const = parameter.constant && !argument.readonly;
     if (parameter.element_kind == ParameterType::Element::any)
         return adds_const ? ConversionRank::pointer_to_const : ConversionRank::conversion;
-    // A masked array is refused by views without masks only when it is written, so that the message can advise
-    // masked_view. An overload with masked_view is better.
+    // A view without a mask ranks low here and is not excluded: write_array refuses the masked array with a message
+    // that advises masked_view. An overload with masked_view ranks higher.
     const bool takes_masks = parameter.kind == ParameterType::Kind::masked_view;
     if (argument.masked != takes_masks)
         return takes_masks ? ConversionRank::promotion : ConversionRank::conversion;

@@ -62,10 +62,10 @@ struct ImageArgument {
     ArrayView array;
 };
 
-/// A tensor map: the bytes of its CUtensorMap for a parameter by value, and the address of a copy of them for a pointer. The launch
-/// is ordered with its array. Borrows the bytes.
+/// A tensor map: the bytes of its CUtensorMap for a parameter by value, and the address of a copy in device memory for
+/// a pointer. The launch is ordered with the map's array. Borrows the bytes.
 struct TensorMapArgument {
-    const std::byte* encoded = nullptr;  ///< tensor_map_bytes of them
+    const std::byte* encoded = nullptr;  ///< the CUtensorMap: tensor_map_bytes bytes
     std::uint64_t address = 0;           ///< in the memory of the launch's device; 0: there is no copy
     ArrayView array;
 };

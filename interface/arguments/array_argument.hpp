@@ -13,8 +13,9 @@ namespace bascule {
 /// one lane.
 bool accepts(const ParameterType& declared, DType dtype) noexcept;
 
-/// Whether the array's elements are of the declared type. An element of several lanes may also be the last axes of the
-/// array, a complex number or a structure. Does not compare a structure's fields, which only the compiler knows.
+/// Whether the array's elements are of the declared type. If the declared element has several lanes, the last axes
+/// of the array, a complex number or a structure may stand for them. Does not compare a structure's fields, which only
+/// the compiler knows.
 bool accepts(const ParameterType& declared, const ArrayView& array) noexcept;
 
 /// Checks the array against a pointer, view or span parameter and writes the parameter's bytes. Throws: ArgumentError

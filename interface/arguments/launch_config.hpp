@@ -21,7 +21,8 @@ struct Dim3 {
     bool operator==(const Dim3&) const = default;
     std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 
-    /// Returns `given` if 32 bits hold it. Otherwise sets `beyond` to it and returns the largest number of 32 bits.
+    /// Returns `given` if 32 bits hold it. Otherwise sets `beyond` to it, or to the largest int64 if it is larger, and
+    /// returns the largest number of 32 bits.
     template <std::integral Number>
     static constexpr std::uint32_t hold(Number given, std::int64_t& beyond) noexcept {
         constexpr auto largest = std::numeric_limits<std::uint32_t>::max();

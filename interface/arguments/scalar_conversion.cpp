@@ -108,7 +108,7 @@ double to_double(const Scalar& scalar, const Parameter& parameter) {
                   format.infinity ? ", and this would become infinite" : "");
 }
 
-/// Writes a real number of two bytes or one.
+/// Writes a real number in a format of one or two bytes.
 void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
                  std::byte* out) {
     std::uint16_t pattern = 0;

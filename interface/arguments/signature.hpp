@@ -152,7 +152,8 @@ inline bool can_hold_tensor_map(const Parameter& parameter) noexcept {
     return parameter.bytes == tensor_map_bytes && (kind == structure || kind == opaque || kind == untyped);
 }
 
-/// Whether the parameter can point to a tensor map: to such classes or to void.
+/// Whether the parameter can point to a tensor map: it is a pointer to a class of 128 bytes or to void, or untyped and
+/// of the size of an address.
 inline bool can_point_to_tensor_map(const ParameterType& declared) noexcept {
     using Element = ParameterType::Element;
     if (declared.kind != ParameterType::Kind::pointer) return may_be_pointer(declared);

@@ -143,7 +143,7 @@ void write_pointer(Value value, const Place& place, const StructMember& member, 
     }
 }
 
-/// Writes one element of the member, or a row of elements if the member is an array.
+/// Writes one element of the member if `extents` is empty, otherwise a row of elements with these extents.
 void write_member(Value value, const Place& place, const StructMember& member,
                   std::span<const std::int64_t> extents, std::byte* out) {
     if (!extents.empty()) {

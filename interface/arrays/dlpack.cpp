@@ -1,4 +1,4 @@
-// Source: the DLPack specification 1.3, and its text for Python.
+// Source: the DLPack specification 1.3, and its Python specification.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -112,7 +112,7 @@ void read_strides(const Tensor& tensor, ArrayView& view) {
                            bascule::to_string(view.shape), view.dtype.itemsize));
 }
 
-/// Pointer and strides of an empty tensor are not checked, because nothing is accessed through them.
+/// Reads an empty tensor. Its pointer and strides are not checked, because nothing is accessed through them.
 void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
     view.pointer = reinterpret_cast<std::uintptr_t>(tensor.data);
     view.strides = c_strides(view.shape, view.dtype.itemsize);

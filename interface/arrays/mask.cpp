@@ -20,7 +20,7 @@ void check_dtype(const ArrayView& mask) {
          "the elements of a mask are bools, integers or single bits. Make one with x != 0.");
 }
 
-/// Compares the axes from the last one on; an axis of extent 1 is broadcast.
+/// Throws unless the mask broadcasts to the array: the last axes are aligned, and an axis of extent 1 is repeated.
 void check_shape(const ArrayView& array, const ArrayView& mask) {
     const int missing = array.ndim() - mask.ndim();
     bool broadcasts = missing >= 0;

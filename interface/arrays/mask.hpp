@@ -36,8 +36,8 @@ void check_bytes_are_elements(const ArrayView& array, const ArrayView& mask);
 /// ArgumentError (not_supported) for single bits, which have no strides.
 ArrayView spread_mask(const ArrayView& array);
 
-/// `change` is an operation such as indexing or transposing: it gives other shape and strides over the same memory. It
-/// is applied to the array and to its mask. Throws: what `change` and spread_mask throw.
+/// Applies `change` to the array and to its mask, and returns the result. `change` gives an array another shape and
+/// other strides over the same memory, as indexing or transposing do. Throws: what `change` and spread_mask throw.
 template <class Change>
 ArrayView changed_with_mask(const ArrayView& array, Change&& change) {
     ArrayView plain = array;

@@ -1,4 +1,5 @@
-// Plain arrays, the usual arguments for `T*`: a launch needs few values of them, and compares one word with the parameter.
+// A plain array is the usual argument for `T*`. A launch reads few values of it, and compares one word of them with the
+// parameter's.
 #pragma once
 
 #include <array>

@@ -8,7 +8,7 @@ namespace bascule {
 /// The place where the stream of an array was found, or the reason why no stream is known.
 enum class StreamSource : std::uint8_t {
     interface,   ///< version 3 of the interface: its `stream`; None means that there is nothing to wait for
-    own,         ///< the array is Bascule's: the stream of its device's primary context
+    own,         ///< the array is Bascule's: the stream that it is bound to
     unsaid,      ///< no source: an earlier version of the interface has no `stream`
     table,       ///< the work stream of its library's DLPack exchange table
     library,     ///< the array's library returned its current stream

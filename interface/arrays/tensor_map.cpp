@@ -20,7 +20,7 @@ int type_in_map(const ArrayView& array) {
     static constexpr std::pair<DType, int> rows[] = {
         {{boolean, 1}, 0}, {{unsigned_integer, 1}, 0}, {{signed_integer, 1}, 0}, {{opaque, 1}, 0}, {{unsigned_integer, 2}, 1},
         {{signed_integer, 2}, 1}, {{unsigned_integer, 4}, 2}, {{signed_integer, 4}, 3}, {{unsigned_integer, 8}, 4}, {{signed_integer, 8}, 5},
-        {{floating, 2}, first_float}, {{floating, 4}, 7}, {{floating, 8}, 8}, {{opaque, 2}, 9}};  // the last is bfloat16, by its exporters
+        {{floating, 2}, first_float}, {{floating, 4}, 7}, {{floating, 8}, 8}, {{opaque, 2}, 9}};  // the last is bfloat16 as producers export it
     // clang-format on
     const DType without_format{array.dtype.kind, array.dtype.itemsize};
     for (const auto& [dtype, type] : rows) {
@@ -59,7 +59,8 @@ void check_count(const char* field, const Dimensions& values, int count, std::st
                  of_what, count, to_string(values));
 }
 
-/// A number as the driver takes it. Numbers that it cannot hold become 0 or the largest, which break a rule, too.
+/// The number as the unsigned 32-bit integer that the driver takes. Negative numbers become 0 and larger ones the
+/// largest; the rules refuse these, too.
 std::uint32_t narrowed(std::int64_t value) noexcept {
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, 0xFFFF'FFFF));
 }

@@ -63,8 +63,9 @@ struct TensorMapDescription {
     bool operator==(const TensorMapDescription&) const = default;
 };
 
-/// Describes `array` to the driver, whose rules are checked later. Throws: ArgumentError, whose field is the wrong argument, for an
-/// array that cannot be described. A read-only array is accepted: that kernels only load from it cannot be checked.
+/// Describes `array` in the form of the driver, which is not called; its rules are checked later. Throws:
+/// ArgumentError, whose field is the wrong argument, for an array that cannot be described. A read-only array is
+/// accepted, although it cannot be checked that kernels only load from it.
 TensorMapDescription describe_tensor_map(const ArrayView& array, const TensorMapOptions& options);
 
 }  // namespace bascule

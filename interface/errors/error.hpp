@@ -69,7 +69,7 @@ class ArgumentError : public DetailedError<ArgumentErrorDetails> {
     Kind kind_;
 };
 
-/// A file that cannot be read, or with `keep_sources` not written.
+/// A file that cannot be read, or that `keep_sources` cannot write.
 class FileError : public Error {
   public:
     FileError(const std::string& message, std::string path, int code)

@@ -61,7 +61,7 @@ std::vector<std::string_view> names_of(const StructLayout& layout) {
 
 StructLayout inside(const StructField& field) { return {field.dtype.itemsize, field.nested}; }
 
-/// Returns only advice that is certain to help: each change is tried before it is suggested.
+/// Advice on how to change the structure. Each change is tried first, and suggested only if it helps.
 std::string advice_for(const StructLayout& given, const StructLayout& declared, LayoutSource source) {
     const StructLayout ordered = in_order_of_places(declared);
     const std::string order = fmt::format("{}", fmt::join(names_of(ordered), ", "));

@@ -16,7 +16,7 @@ struct StructField;
 /// The named fields of a structure, with their offsets. Bytes that no field covers are padding. A value type.
 struct StructLayout {
     std::uint32_t bytes = 0;
-    std::vector<StructField> fields;  ///< of arrays: in the order of their offsets
+    std::vector<StructField> fields;  ///< for arrays: in the order of their offsets
 
     bool operator==(const StructLayout&) const = default;
 };

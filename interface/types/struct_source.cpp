@@ -19,7 +19,8 @@ constexpr std::uint32_t widest = 16;  // no element type is aligned to more
 
 // --- Names
 
-/// C++23's keywords and alternative tokens, each between blanks.
+/// Names that no member may have: C++23's keywords and alternative tokens, `restrict`, `typeof` and `warpSize`. Each is
+/// between blanks.
 constexpr std::string_view keywords =
     " "
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
@@ -105,7 +106,8 @@ Packing packing_of(const StructLayout& layout, const std::string& path) {
 
 class Writer {
   public:
-    /// Reserves the names of the fields for nested structures too: a member must not hide a type that another one uses.
+    /// Reserves the names of all fields, also of nested ones, so that no structure gets one of them: a member must not
+    /// hide a type that another member uses.
     Writer(const StructLayout& layout, std::string_view name) {
         reserve(layout.fields);
         names_.erase(std::string(name));

@@ -345,7 +345,8 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
         fail(explain_refused_option(result.log, program, nvrtc), program, options, result.log);
     std::vector<Diagnostic> diagnostics = parse_log(result.log);
     std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return !diagnostic.is_error(); });
-    // If the name is a function, or has a type without a size, the error is in the prelude, where it reads the type.
+    // If the name is a function, or has a type without a size, the error is in the part of the prelude that reads
+    // types.
     const auto concerns_name = [](const Diagnostic& diagnostic) {
         return concerns_name_expression(diagnostic) || diagnostic.file == prelude_name;
     };

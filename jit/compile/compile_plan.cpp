@@ -19,7 +19,8 @@ constexpr int most_revisions = 3;
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
-/// Why the compiler does not give this kernel: `is_overloaded`, a sentence, or empty if no diagnostic is about it.
+/// Why the compiler refuses this kernel: `is_overloaded`, or a clause for messages ("is a template, ..."). Empty if no
+/// diagnostic is about it.
 std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& diagnostics) {
     const std::string signature = without_blanks(signature_expression(kernel));
     const std::string own = without_blanks(kernel);
@@ -57,7 +58,8 @@ const Diagnostic* find_about(std::initializer_list<std::string> expressions,
     return found == diagnostics.end() ? nullptr : &*found;
 }
 
-/// The overloads. The expression of each is a cast to its type as the text spells it.
+/// One kernel for each parameter list that the text declares. Its expression is a cast to its type as the text spells
+/// it.
 std::vector<WantedKernel> overloads_of(const WantedKernel& kernel) {
     std::vector<WantedKernel> overloads;
     for (const KernelDeclaration& declaration : kernel.declarations) {

@@ -27,8 +27,9 @@ struct WantedKernel {
     bool is_overload = false;                     ///< asked for by its type
 };
 
-// --- Which declaration the compiler means by a name: it expands macros, #if and overloads. NVRTC does not return the
-// preprocessed text, but its warnings about deprecated functions name the place of their declaration.
+// --- Which declaration the compiler means by a name: it expands macros, evaluates #if and resolves overloads. NVRTC
+// does not return the preprocessed text, but its warnings about deprecated functions name the place of their
+// declaration.
 
 /// Maps a name expression, without blanks, to the line of the text that declares it: the line of a `__global__` or of a
 /// name. The line is 0 if the declaration is not in the text.

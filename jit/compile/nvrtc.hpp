@@ -14,7 +14,7 @@
 
 namespace bascule {
 
-/// A loaded NVRTC. Thread-safe; its programs keep it alive.
+/// A loaded NVRTC. Thread-safe. The library stays loaded when this object is destroyed.
 class Nvrtc {
   public:
     /// Throws: LibraryError when no candidate loads, or when it lacks a function that all versions since 12.0 have.
@@ -29,7 +29,7 @@ class Nvrtc {
     const std::string& identity() const noexcept { return identity_; }
     /// The existing directories of headers, in the order of the search.
     const std::vector<std::string>& include_paths() const noexcept { return include_paths_; }
-    /// Whether they belong to an installation; false if the user named them.
+    /// Whether the include paths belong to an installation; false if the user named them.
     bool found_include_paths() const noexcept { return found_include_paths_; }
     const std::vector<int>& supported_archs() const noexcept;  ///< 75, 80, ...
     /// The architecture to compile for on this device: the device's, or, if this NVRTC is too old for it, PTX of the
@@ -42,7 +42,8 @@ class Nvrtc {
 
     /// Whether it has the options -create-pch and -use-pch: 12.8 and newer.
     bool has_precompiled_headers() const noexcept;
-    /// Call this before their first use: NVRTC's default heap of 256 MiB is too small for CUB. Throws: LibraryError.
+    /// Call this before the first use of precompiled headers: NVRTC's default heap of 256 MiB is too small for CUB.
+    /// Throws: LibraryError.
     void enlarge_precompiled_header_heap() const;
 
     /// The result of one compile, successful or not.

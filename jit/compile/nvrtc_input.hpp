@@ -23,10 +23,11 @@ const std::string& signature_prelude();
 /// text, a define or an instance names `bascule`, includes a header, or could spell either (##, a continued line).
 const std::string& prelude_for(const Program& program);
 
-/// Throws: ArgumentError (value) with the option.
+/// NVRTC's arguments for this program. Throws: ArgumentError (value) that names the option.
 std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc);
 
-/// The prelude, the program's defines followed by `last`, and the headers that it has as texts.
+/// The headers that NVRTC gets as texts: the prelude, the program's defines followed by `last`, and the program's
+/// in-memory headers.
 std::vector<Nvrtc::Header> headers_for(const Program& program, const std::string& last = {});
 
 /// Adds the option that suppresses code generation, if the compiler has it.

@@ -32,9 +32,9 @@ struct DriverLimit {
 /// it is slow. 0.0 if the names do not contain it.
 CudaVersion version_of_library(const std::string& path);
 
-/// The libraries of all places in the order in which they are tried: those that the driver accepts, then those of
-/// unknown versions, then the rest, because code for another machine may be wanted. Within each group the places keep
-/// their order; within a place the newest library comes first, and equal versions keep their order.
+/// The libraries of all places in the order in which they are tried: those from 12.0 on that the driver accepts, then
+/// those of unknown versions, then the rest, because code for another machine may be wanted. Within each group the
+/// places keep their order; within a place the newest library comes first, and equal versions keep their order.
 std::vector<std::string> by_preference(std::vector<std::vector<std::string>> places,
                                        const DriverLimit& limit);
 

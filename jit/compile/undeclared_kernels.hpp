@@ -31,8 +31,8 @@ std::vector<EntryName> undeclared_entries(const Image& image, const std::vector<
 void name_as_in_text(std::span<KernelImage> undeclared, const Image& image,
                      const std::vector<KernelDeclaration>& in_text);
 
-/// Completes the names of an image of all functions: a kernel that shares its name only with device functions is identified
-/// by its name alone, and kernels that are there are not absent.
+/// Completes the names of an image that has all functions of its text. A kernel that shares its name only with device
+/// functions gets that name as its expression. Kernels that the image has are removed from `absent`.
 void name_sole_kernels(Image& image, const Program& program);
 
 }  // namespace bascule

@@ -19,18 +19,19 @@ using ViewLayouts = std::map<std::string, ViewLayout>;  ///< by C++ type
 struct ViewQuestion {
     std::vector<Parameter> views;  ///< one parameter of each type; empty: there is nothing to ask
     Program program;               ///< the text whose PTX answers
-    std::string key;               ///< equal keys have equal answers; empty if headers of the user's decide
+    std::string key;  ///< equal keys have equal answers; empty if the user's text or headers matter
 };
 ViewQuestion question_about_views(const Image& image, const Program& program, const Nvrtc& nvrtc);
 
 /// Reads the views' layouts from the compiled PTX. Omits types whose layout the PTX does not show.
 ViewLayouts layouts_in(const std::string& ptx, const ViewQuestion& question);
 
-/// The answers of this process, because reading CCCL's headers takes almost a second. Thread-safe.
+/// The layouts that `remember` stored in this process for an equal question; nothing if there are none. They are kept
+/// because reading CCCL's headers takes almost a second. Thread-safe.
 std::optional<ViewLayouts> remembered_layouts(const ViewQuestion& question);
 void remember(const ViewQuestion& question, const ViewLayouts& layouts);
 
-/// Completes the signatures.
+/// Adds the layouts to the parameters of the image's kernels.
 void set_layouts(Image& image, const ViewLayouts& layouts);
 
 }  // namespace bascule

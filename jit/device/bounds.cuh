@@ -94,7 +94,7 @@ template <int>
 struct placed_index_at : type_is<placed_index> {};
 
 /// The call operator of a view, with one placed_index per dimension; a template would not convert integers to it.
-/// Other numbers of indices have no overload, because NVRTC would return its line for __builtin_LINE().
+/// Other numbers of indices have no overload, in which NVRTC's __builtin_LINE() would be the overload's own line.
 template <class View_, class T_, class Axes_>
 class checked_element;
 template <class View_, class T_, int... D_>

@@ -34,7 +34,7 @@ struct unqualified<volatile T_> : type_is<T_> {};
 template <class T_>
 struct unqualified<const volatile T_> : type_is<T_> {};
 
-/// 0: given by the type's name; enumeration over 1: signed, 2: unsigned integers, 3: bool; 4: class passed as bytes;
+/// The TypeForm. 0: given by the name; enumeration over 1: signed, 2: unsigned integers, 3: bool; 4: class as bytes;
 /// 5: union; 6: another class; 7: incomplete, void or a function. Enumerators, because static members would be in the
 /// image. Aggregates count as bytes too: one with a __half2, which has copy constructors, is not trivially copyable.
 template <class T_, bool = __is_enum(T_)>

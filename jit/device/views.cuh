@@ -6,8 +6,8 @@
 namespace bascule {
 
 /// A T at any address, such as a field of a packed structure. Read it by conversion, or by get() where a template
-/// expects a T; write it by assignment. Built-in number types do not need this, but classes do, because their member
-/// functions take references.
+/// expects a T; write it by assignment. Built-in numbers need this only outside packed structures; classes need it
+/// there too, because their member functions take references.
 template <class T_>
 struct unaligned {
     unsigned char bytes_[sizeof(T_)];

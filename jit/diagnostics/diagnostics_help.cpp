@@ -36,7 +36,7 @@ constexpr std::string_view in_cuda_std_only =
     "atomic barrier bitset ccomplex charconv chrono execution expected inplace_vector latch linalg mdspan numbers "
     "optional random ranges ratio semaphore source_location string_view variant version";
 
-/// Headers of other libraries that device code does not need.
+/// Other headers that NVRTC does not find or device code cannot use, with what to do instead.
 constexpr std::array replaced_headers = {
     NameRow{"nvfunctional",
             "NVRTC has no nvstd::function: take a functor as a template parameter, by value."},

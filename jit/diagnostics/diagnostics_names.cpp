@@ -184,7 +184,7 @@ std::string nearest_known(const std::string& name, const Source& source) {
     std::vector<std::string> near(words.begin(), words.end());
     near.insert(near.end(), builtins().begin(), builtins().end());
     const std::string best = nearest_name(name, near);
-    // nearest_name accepts a third of different letters; with so large a vocabulary that would match too often.
+    // nearest_name accepts names of which a third of the letters differ; among all words of a text that would match too often.
     return edit_distance(name, best) <= 2 ? best : std::string();
 }
 

@@ -192,8 +192,8 @@ bool is_host_function(const Diagnostic& error, const Context& context) {
            error.message.starts_with("A function without execution space annotations");
 }
 
-/// A library header for host programs gives hundreds of errors; the first function error is enough. Removes the other
-/// errors in such headers and returns their number.
+/// A library header for host programs gives hundreds of errors; the first one about a host function is enough. Removes
+/// all other errors in library headers and returns their number; removes none if no error is about a host function.
 std::size_t keep_first_of_host_header(std::vector<const Diagnostic*>& errors, const Context& context) {
     const auto first = std::ranges::find_if(
         errors, [&](const Diagnostic* error) { return is_host_function(*error, context); });

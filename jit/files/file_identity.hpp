@@ -8,7 +8,8 @@
 
 namespace bascule {
 
-/// The attributes that a change of the file's content changes, provided that the clock has advanced since the last change.
+/// Attributes of a file. A change of its content changes one of them, provided that the clock has advanced since the
+/// last change.
 struct FileIdentity {
     std::uint64_t device = 0, inode = 0, bytes = 0;
     std::int64_t modified_ns = 0, changed_ns = 0;  ///< since 1970
@@ -29,7 +30,7 @@ struct Place {
     FileIdentity identity;  ///< of a file or of something else
 };
 
-/// Follows links.
+/// What is at `path`, after following links.
 Place place_at(const std::string& path) noexcept;
 
 /// The kind of object at `path` for a compiler that looks for a header: an unreadable file is `other`.

@@ -92,8 +92,9 @@ constexpr std::string_view enumerator_name() {
     return name.substr(0, name.find_first_of(";]"));
 }
 
-/// A type with members needs a function `pass_members(record, value)` in its namespace, which calls `members`; when
-/// reading, `value` is default-constructed. `Bytes` is a ByteWriter, a ByteReader or a FormatText.
+/// Writes, reads or describes values: `Bytes` is a ByteWriter, a ByteReader or a FormatText. A type with members needs
+/// a function `pass_members(record, value)` in its namespace, which calls `members`; when reading, `value` is
+/// default-constructed.
 template <class Bytes>
 class Record {
   public:
@@ -196,7 +197,7 @@ class Record {
 /// Passes the names of the members together with the members.
 #define BASCULE_MEMBERS(...) members(#__VA_ARGS__, __VA_ARGS__)
 
-/// Lists the members of a type whose members need no `choice`. In namespace bascule.
+/// Defines pass_members for a type whose members need no `choice`. To be used in namespace bascule.
 #define BASCULE_RECORD(Type, ...)                  \
     template <class R>                             \
     void pass_members(R& record, Type& its) {      \

@@ -91,8 +91,8 @@ struct HeaderManifest {
     std::string directory;          ///< of the source, made absolute; empty for a string
     std::string working_directory;  ///< empty unless a relative path was searched
     TrackedHeaders user;  ///< the user's headers, and all places, those in a toolkit's directories too
-    /// The toolkit's headers. Some programs have hundreds, and most processes see them in one state. They are
-    /// kept as bytes, whose digest tells whether this process has verified them before.
+    /// The toolkit's headers. Some programs have hundreds, and they rarely change while a process runs. They are kept
+    /// as bytes, whose digest tells whether this process has verified them before.
     std::string toolkit;
     Digest toolkit_digest;
     /// The directories and links on the way to all headers and places. Not stored; used only during the compile.
@@ -118,8 +118,9 @@ struct HeaderManifest {
 
 /// The condition that the headers of an image must meet.
 struct WantedHeaders {
-    std::string source_directory;                   ///< of the requesting program
-    std::shared_ptr<const HeaderManifest> given{};  ///< must be equivalent to it; null: must hold now
+    std::string source_directory;  ///< of the requesting program
+    std::shared_ptr<const HeaderManifest>
+        given{};  ///< the image's headers must equal these; null: they must hold now
 
     bool accept(const HeaderManifest& made_from) const {
         return given == nullptr ? made_from.holds(source_directory) : made_from.is_equivalent(*given);

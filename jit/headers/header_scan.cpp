@@ -192,8 +192,8 @@ class Scan {
         }
     }
 
-    /// A stricter check, for texts in which most letters occur as words: ## can join only arguments of macros and words
-    /// of their bodies.
+    /// A more exact check, for texts that have a variable for almost every letter: their words can be joined to
+    /// __has_include. But ## joins only arguments of macros and words of their bodies.
     bool may_paste_probe() const {
         PastingMacros macros;
         std::set<std::string> fragments;

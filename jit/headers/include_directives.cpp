@@ -295,8 +295,8 @@ class Reader {
         return true;
     }
 
-    /// `#define __has_include(x) 0` after an #ifndef has no effect. `#define SOME_HAS_INCLUDE(x) __has_include(x)`
-    /// wraps it.
+    /// Reads what follows `#define`. Only a probe in the macro's body sets `wraps_probe`, as in `#define
+    /// SOME_HAS_INCLUDE(x) __has_include(x)`; `#define __has_include(x) 0` after an #ifndef does no harm.
     void read_definition(Walk walk) {
         const std::size_t place = walk.place();
         const std::string_view name = walk.word();

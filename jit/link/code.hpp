@@ -36,7 +36,7 @@ struct CodeSymbol {
     enum class Kind : std::uint8_t { kernel, function, variable };
     enum class Linkage : std::uint8_t {
         local,     ///< visible in this code only
-        global,    ///< may have one definition in all linked code
+        global,    ///< only one definition is allowed in all linked code
         weak,      ///< several definitions are merged
         external,  ///< defined elsewhere
     };
@@ -70,7 +70,7 @@ CodeOutline outline_of(const Code& code);
 /// parameters: "add(float*, int)".
 std::vector<KernelImage> kernels_of(const CodeOutline& outline);
 
-/// Throws: CompileError if it is neither PTX nor a cubin.
+/// The code as an image, with its kernels. Throws: CompileError if it is neither PTX nor a cubin.
 Image image_of_code(const Code& code);
 
 }  // namespace bascule

@@ -49,7 +49,8 @@ constexpr std::uint8_t cuda_object_type = 13;  // in code that is to be linked
 constexpr std::uint8_t function_type = 2;      // STT_FUNC
 constexpr std::uint8_t is_entry = 0x10;        // a bit of a symbol's `other`
 constexpr std::uint8_t parameter_info = 0x17;
-constexpr std::uint8_t has_bytes_behind = 4;  // form of an entry of .nv.info: the value counts the bytes
+constexpr std::uint8_t has_bytes_behind =
+    4;  // form of an entry of .nv.info: its value is the size of its data
 
 /// One entry of .nv.info about a parameter.
 struct ParameterInfo {

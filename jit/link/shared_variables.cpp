@@ -93,7 +93,7 @@ class Rewriter {
     std::string result_;
 };
 
-/// Replaces addresses by numbers: `.global .align 8 .u64 pointer = generic(n);`.
+/// Replaces variables in an initial value by their addresses: `.global .align 8 .u64 pointer = generic(n);`.
 std::string with_numbers(std::string_view variable, const VariableAddresses& addresses) {
     Rewriter rewriter(variable);
     PtxTokens tokens(variable);
@@ -123,8 +123,9 @@ std::string as_global(std::string_view instruction) {
     return fmt::format("{}.global{}", instruction.substr(0, at), instruction.substr(at + 6));
 }
 
-/// Replaces addresses in a function or in debug information. In brackets a register holds the address; it is set at the
-/// beginning of the function, because immediate addresses in PTX have 32 bits.
+/// Replaces variables in a function or in debug information by their addresses; `constants_too`: and instructions that
+/// read constants by those that read global memory. Within brackets, the variable becomes a register that is set to the
+/// address at the beginning of the function, because immediate addresses in PTX have 32 bits.
 std::string with_registers(std::string_view function, const VariableAddresses& addresses,
                            bool constants_too) {
     Rewriter rewriter(function);

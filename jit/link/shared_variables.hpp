@@ -19,7 +19,8 @@ struct PtxVariable {
     bool is_used = false;      ///< by a function, or by another variable's initial value
     /// Its initial value contains the address of a function, which only code of the same image can call.
     bool points_to_function = false;
-    /// Functions read it and do nothing else with its address. Known if `points_to_function`.
+    /// Functions read it and do nothing else with its address. Determined only if `points_to_function`; otherwise
+    /// false.
     bool is_only_read = false;
 };
 

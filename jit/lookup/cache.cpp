@@ -126,7 +126,7 @@ std::optional<Lookup> find_in_memory(CacheState& cache, const CacheKey& key, con
     return Lookup{known.image, Origin::memory, known.headers};
 }
 
-/// Writes the place where a missing image is to be stored to `place`.
+/// If the image is missing, writes to `place` where it is to be stored.
 std::optional<Lookup> find_on_disk(const Request& request, int* place) {
     const DiskCache::Found found = request.cache->disk.load(request.key, request.wanted);
     if (place != nullptr) *place = found.place;
@@ -181,7 +181,8 @@ Outcome make_among_processes(const Request& request) {
     }
 }
 
-/// Keeps it in memory and on disk. Compiles again if a header was edited meanwhile.
+/// Compiles, and keeps the image in memory and on disk. If a header was edited meanwhile, compiles again, up to three
+/// times in all. An image whose headers are not known for certain is returned but not kept.
 Lookup make_and_publish(const Request& request, HeaderScan scan, int place) {
     for (int left = most_compiles_in_a_row;; --left) {
         Lookup made = make_from(request, scan, &scan.manifest);

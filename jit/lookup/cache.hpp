@@ -56,9 +56,10 @@ class Cache {
         /// False if the headers are not known for certain, or one of them changed during the compile.
         bool headers_known = true;
     };
-    /// If the options name no architecture and NVRTC does not know the program's, the newest known one is used, as PTX
-    /// only. Throws: what `compile` throws; CompileInterrupted, if a watch is set (jit/process/compile_watch); Error if
-    /// `program.headers` asks for headers that are no longer there and were not compiled before.
+    /// The image of a program. If the options name no architecture, compiles for the device's own target
+    /// (Nvrtc::own_target) or, if code is to be linked, for Nvrtc::nearest. Throws: what `compile` throws;
+    /// CompileInterrupted, if a watch is set (jit/process/compile_watch); Error if `program.headers` asks for headers
+    /// that are no longer there and were not compiled before.
     Lookup image(const Program& program);
 
     /// From now on `observer` is called in place of each look-up of all caches; it calls look_up. Thread-safe.

@@ -226,8 +226,8 @@ int running_holder(int file) {
     return runs && facts.start == start && holder != getpid() ? holder : 0;
 }
 
-/// Polls, because a blocking wait would have no time limit. The wait ends after `longest` if the lock's process is
-/// stopped, or if the lock outlives its process because a child still holds it.
+/// Polls, because a blocking wait would have no time limit. The wait ends after `longest` unless another process that
+/// runs on this machine holds the lock. A child can hold it after its parent has ended.
 bool lock_within(int file, std::chrono::milliseconds longest) {
     constexpr std::chrono::milliseconds shortest_pause{1}, longest_pause{20};
     const WaitForProcess wait;

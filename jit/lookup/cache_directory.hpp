@@ -69,7 +69,7 @@ class CacheDirectory {
         std::string name_;
         int file_;
     };
-    /// Waits until nobody holds `name` locked, as long as the holding process runs. Returns nothing:
+    /// Locks `name`; waits until nobody else holds it, as long as the holding process runs. Returns nothing:
     ///  - if for `longest` the holder was stopped, dead or on another machine, or was a thread of this process;
     ///  - if the directory cannot be written, or its file system has no locks;
     ///  - in a thread that holds another lock, because the other process might wait for this one;

@@ -13,8 +13,8 @@
 
 namespace bascule {
 
-/// Format: magic | length | digest of the rest | key | header manifest | image. Only the Bascule version that wrote an
-/// entry reads it: the key contains version and format.
+/// The content of an entry. Format in the file: magic | length | digest of the rest | key | header manifest | image.
+/// Only the Bascule version that wrote an entry reads it: the key contains version and format.
 struct CacheEntry {
     std::shared_ptr<const Image> image;
     std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made without headers

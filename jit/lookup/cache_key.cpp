@@ -9,7 +9,7 @@
 
 namespace bascule {
 
-// Called by Record, found by argument-dependent look-up.
+// Record calls these functions and finds them by argument-dependent look-up.
 BASCULE_RECORD(KeyFields, its.schema, its.text, its.arguments, its.headers, its.instances, its.purpose,
                its.functions_too, its.arch, its.nvrtc, its.include_paths, its.prelude)
 

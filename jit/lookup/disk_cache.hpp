@@ -32,12 +32,14 @@ class DiskCache {
     };
     /// Finds the entry of `key` that was made from the headers as they are now. Records its use, at most once an hour.
     Found load(const CacheKey& key, const WantedHeaders& wanted);
-    /// Locks `key` among the processes that use the directory: the others wait, while this process runs, for the entry that
-    /// it stores. Returns nothing if the holder is stopped for half a minute; two processes then compile the same program.
+    /// Locks `key` among the processes that use the directory: the others wait, while this process runs, for the entry
+    /// that it stores. Returns nothing if nothing is kept, or where CacheDirectory::lock does (with half a minute),
+    /// such as for a stopped holder; two processes may then compile the same program.
     std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
-    /// Why `load` found nothing, for the log: what differs between the program and the most similar entry, which is a
-    /// changed header of the same program; or options, architecture, NVRTC or Bascule version for the same text. Reads up
-    /// to 256 entries, so it is called only if the log is enabled. Does not throw because of bad entries.
+    /// Why `load` found nothing, for the log: what differs between the program and the most similar entry. For an entry
+    /// of the same key that is a changed header; for one of the same text, the options, architecture, NVRTC or Bascule
+    /// version. Reads up to 256 entries, so it is called only if the log is enabled. Does not throw because of bad
+    /// entries.
     std::string why_missing(const CacheKey& key, const std::string& source_directory) const;
     /// Stores an image at the place that `load` returned, unless it alone is larger than the limit.
     void store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image);

@@ -4,7 +4,7 @@
 
 namespace bascule {
 
-// Called by Record, found by argument-dependent look-up.
+// Record calls these functions and finds them by argument-dependent look-up.
 
 BASCULE_RECORD(Arch, its.major, its.minor, its.suffix, its.is_virtual)
 template <class R>
@@ -34,7 +34,7 @@ BASCULE_RECORD(Image, its.arch, its.log, its.ptx, its.cubin, its.kernels, its.ab
                its.compile_milliseconds)
 
 void write_image(ByteWriter& out, const Image& image) {
-    Image copy = image;  // because a Record takes members as a reader needs them
+    Image copy = image;  // because Record takes non-const references, into which a reader writes
     Record(out).pass(copy);
 }
 

@@ -14,7 +14,8 @@ namespace bascule {
 struct SingleFlight::Flight {
     std::promise<void> promise;
     std::shared_future<void> end = promise.get_future().share();
-    std::atomic<std::thread::id> worker{};  // empty until the work begins; a caller may ask again before
+    std::atomic<std::thread::id>
+        worker{};  // no thread until the work begins; its caller may ask again before that
     std::uint64_t generation = fork_generation();
 };
 

@@ -146,7 +146,7 @@ constexpr std::array refused_options = {
     NameRow{"--fdevice-syntax-only -fdevice-syntax-only", "what it makes cannot be loaded and launched"},
 };
 
-/// They change neither which files a compile reads nor where it looks for them.
+/// NVRTC's options that change neither which files a compile reads nor where it looks for them.
 constexpr std::string_view harmless_options =
     "--ftz -ftz --prec-sqrt -prec-sqrt --prec-div -prec-div --fmad -fmad --restrict -restrict "
     "--extra-device-vectorization -extra-device-vectorization --relocatable-device-code -rdc --dopt -dopt "
@@ -154,7 +154,7 @@ constexpr std::string_view harmless_options =
     "--device-as-default-execution-space -default-device --default-device --device-int128 -device-int128 "
     "--builtin-move-forward -builtin-move-forward --brief-diagnostics -brief-diag --minimal -minimal --no-cache";
 
-/// They may change that.
+/// NVRTC's other options, which may change which files are read.
 constexpr std::string_view other_options =
     "--ptxas-options -Xptxas --builtin-initializer-list --time --split-compile --device-stack-protector "
     "--no-source-include --undefine-macro --modify-stack-limit --optimization-info --device-c --device-w "

@@ -26,9 +26,9 @@ Arch parse_arch(std::string_view text);
 
 /// The options of a compile. All members except `pch` are part of the cache key. Each has a row in option_table.hpp.
 struct CompileOptions {
-    std::string std = "c++17";  ///< c++17 (also c++11, c++14), c++20, from NVRTC 13.3 on c++23
+    std::string std = "c++17";  ///< c++17 (c++11 and c++14 mean it too), c++20, from NVRTC 13.3 on c++23
     std::vector<std::pair<std::string, std::string>> defines;  ///< -DNAME=VALUE; an empty value is -DNAME
-    std::vector<std::string> include_paths;  ///< relative ones count from the directory of the process
+    std::vector<std::string> include_paths;  ///< relative paths begin at the working directory
     std::vector<std::pair<std::string, std::string>> headers;  ///< name -> text, found by #include "name"
     bool lineinfo = false;                                     ///< always on for the emulated device
     bool debug = false;                                        ///< -G

@@ -18,7 +18,7 @@ struct CompileOptions;
 
 /// One option. A new one is a member of CompileOptions, a row here, and a line in Python's stub.
 struct CompileOption {
-    /// What the texts in the member are, which decides from which values of Python they are made.
+    /// What the member's texts are. This decides which Python values are accepted for them.
     enum class Content : std::uint8_t { text, path, macro };
     /// The values that a number may have, as a clause for messages.
     struct Range {
@@ -32,7 +32,7 @@ struct CompileOption {
 
     const char* name;  ///< of the member, and of the keyword in Python
     Member member;
-    std::string_view flags;  ///< NVRTC's for the same, separated by blanks
+    std::string_view flags;  ///< NVRTC's flags for this option, separated by blanks
     /// What NVRTC gets for one value, before the value; nothing if the option is not an argument of NVRTC.
     std::optional<std::string_view> argument;
     const char* expected;       ///< the values that Python takes, for messages; not needed for a bool

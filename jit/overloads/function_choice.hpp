@@ -64,7 +64,8 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
 /// The functions of a name in the text's own image, without duplicates.
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image);
 
-/// Whether the template arguments are complete without those of a launch.
+/// Whether the explicit template arguments and the defaults determine the instance, so that no launch argument is
+/// needed.
 bool says_all(const KernelDeclaration& declaration, const Deduction& deduction);
 
 /// Splits "float*, int" into types, spelled as the tokenizer spells them, so that spaces do not matter.

@@ -15,8 +15,9 @@ sigset_t block_signals() noexcept;
 /// handlers. Throws: what `work` throws.
 void run_keeping_signal_handlers(const void* address, const std::function<void()>& work);
 
-/// Calls `work`, which must not throw, on a thread with a stack of 256 MiB, whose unused part takes no memory. If the
-/// system has no stack of that size, it is smaller. The calling thread waits.
+/// Calls `work`, which must not throw, on a thread with a stack of 256 MiB, whose unused part takes no memory, and
+/// waits. If the system has no stack of that size, a smaller one is used; if not even 16 MiB, that of the calling
+/// thread.
 void run_on_large_stack(const std::function<void()>& work);
 
 }  // namespace bascule

@@ -11,8 +11,8 @@ namespace bascule {
 inline constexpr const char* cache_logger = "bascule.cache";
 inline constexpr const char* jit_logger = "bascule.jit";
 
-/// Whether a message is wanted. False two levels deep: a handler may compile, and the messages about that compile reach
-/// it, but not those of compiles that these cause, which would recurse forever.
+/// Whether a message is wanted. A handler may compile, and gets the messages about that compile too. If it compiles
+/// again for one of these, the answer is false, because that would recurse forever.
 bool logs(const char* logger, LogLevel level) noexcept;
 void log(const char* logger, LogLevel level, const std::string& message);
 

@@ -31,8 +31,8 @@ std::vector<std::string> parameter_names(std::span<const KernelDeclaration* cons
 /// "template <T, N> void scale(T* x, int n)".
 std::string spell(const KernelDeclaration& declaration);
 
-/// A signature for this number of arguments, which all declarations must accept, with the names on which they agree. Of
-/// the types it only has which ones are pointers or views, from the first declaration.
+/// A signature for this number of arguments, which all declarations must accept, with the names on which they agree.
+/// The types tell only which parameters are pointers or views; they come from the text of the first declaration.
 Signature signature_in_text(std::span<const KernelDeclaration* const> declarations, std::size_t arguments);
 
 }  // namespace bascule

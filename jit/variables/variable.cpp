@@ -46,7 +46,8 @@ std::string without_local_scopes(std::string name) {
     return name;
 }
 
-/// Removes the scopes without names: "_ZN62_INTERNAL_..64_GLOBAL__N_..5counterE" becomes "_ZN5counterE".
+/// Removes the scopes that without_local_scopes has shortened: "_ZN_INTERNAL__GLOBAL__N_5counterE" becomes
+/// "_ZN5counterE".
 std::string without_scopes(std::string name) {
     for (const std::string_view scope : local_scopes) {
         for (std::size_t at = name.find(scope); at != name.npos; at = name.find(scope))
@@ -130,7 +131,8 @@ class VariableFinder {
         }
     }
 
-    /// Skips `struct` with its definition or name: "struct {...}", "enum class E : int {...}".
+    /// Skips a type's definition: "struct {...}", "enum class E : int {...}". If there is none, skips only the word
+    /// `struct`.
     void type_specifier() {
         std::size_t end = at_ + 1;
         int names = 0;

@@ -33,7 +33,8 @@ std::string name_in_every_image(const std::string& lowered_name);
 /// for it, as for a variable in a function.
 std::string name_in_text(const std::string& lowered_name);
 
-/// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, including constants.
+/// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, and those that
+/// the compiler makes, such as the strings of printf.
 bool has_variables(std::string_view ptx) noexcept;
 
 /// The names of the text's own variables, for messages. Does not see those from headers, macros and templates.

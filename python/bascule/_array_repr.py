@@ -1,4 +1,4 @@
-"""The values of a DeviceArray as NumPy prints them, which of a long array are the ends: no more is read."""
+"""Prints the values of a DeviceArray as NumPy does. Of a long array, only the ends are read and printed."""
 
 import itertools
 from typing import Any
@@ -25,7 +25,7 @@ def place_of(array: _bascule.DeviceArray) -> str:
 
 
 def read_values(array: _bascule.DeviceArray, most: int, prefix: str = "") -> tuple[str, str]:
-    """Return the values, only the ends of more than `most`, and why they cannot be read, if so. Never raises."""
+    """Return the values as text, of more than `most` only the ends; or why they cannot be read. Never raises."""
     try:
         if _bascule._is_captured(array):  # a capture breaks if something waits for its stream
             return "", "its stream is being captured"
@@ -55,7 +55,10 @@ def _ends_of(array: _bascule.DeviceArray) -> Any:
 
 
 def _pieces(extent: int) -> list[tuple[slice, slice]]:
-    """Return the parts of an axis that are read, and their places in the printed array, which has one more element."""
+    """Return the parts of an axis that are read, and their places in the host array.
+
+    Along a long axis, the host array has one element more than is printed, so that NumPy prints "..." there.
+    """
     if extent <= 2 * _EDGE:
         return [(slice(0, extent), slice(0, extent))]
     first = slice(0, _EDGE + 1)

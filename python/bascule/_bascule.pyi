@@ -1,6 +1,6 @@
 """Types of the extension module. `bascule` re-exports the public part.
 
-`name: type` in a class is a read-only property; the installed stub has it as one, with its docstring.
+`name: type` in a class stands for a read-only property. The installed stub has the property, with its docstring.
 """
 
 import builtins

@@ -95,8 +95,8 @@ def benchmark(
     """Measure how long a kernel takes on the device, with an event before and one after each launch.
 
     The launches are on the stream that a launch would be on anyway (`explain` says which), one after the other, and the
-    host waits once, at the end. The host's time for a launch is not measured, unless the kernel takes less time than
-    it. Every launch writes the kernel's output arrays. The device's caches are as the previous launch left them.
+    host waits once, at the end. The host's time for a launch is not measured, unless it is longer than the kernel's.
+    Every launch writes the kernel's output arrays. The device's caches are as the previous launch left them.
 
     Parameters
     ----------

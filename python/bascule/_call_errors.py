@@ -98,7 +98,7 @@ def _fits(value: object, types: tuple[str, ...]) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return the value's type, and its repr if that is short and safe."""
+    """Describe a value: the repr, at most 40 characters, and the type of a number or text; the type alone of others."""
     kind = type(value).__name__
     if value is None or isinstance(value, bool):
         return repr(value)

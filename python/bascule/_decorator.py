@@ -155,7 +155,10 @@ class LaunchRule(Displayed):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return an instance's rule and kernel; its name (protocols before 4, if its module has it); or its parts."""
+        """Pickle an instance or overload as the rule that it is of and its kernel, and other rules as their parts.
+
+        With protocols before 4, a rule that its module has under its name is pickled by that name.
+        """
         if self._family is not None:
             return _rule_of, (self._family, self._kernel)
         if protocol < 4 and _find_rule(self.__module__, self.__qualname__) is self:

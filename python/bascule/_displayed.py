@@ -5,7 +5,7 @@ from typing import Any
 
 
 def drawing() -> Any:
-    """Return `bascule._display`, which imports the modules of the objects that it draws: these must not import it."""
+    """Return `bascule._display`, which imports the modules of what it draws, so that these cannot import it."""
     return importlib.import_module("bascule._display")
 
 
@@ -24,14 +24,17 @@ class Displayed(DisplayedAsHtml):
 
 
 class SignatureOfInstance:
-    """A descriptor for `__signature__`: an instance's own; None for the class, which tells inspect that it has none."""
+    """A descriptor for `__signature__`: an instance's own. None for the class, which inspect takes as no signature."""
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return None if instance is None else drawing().signature(instance)
 
 
 class DocumentationOfInstance(str):
-    """A descriptor for `__doc__`: an instance's own; for the class the text, a str for pydoc, which reads the dict."""
+    """A descriptor for `__doc__`: an instance's documentation, or the text of the class.
+
+    It is a str itself, because pydoc reads it from the dict of the class.
+    """
 
     def __get__(self, instance: object, owner: type | None = None) -> str:
         return str(self if instance is None else drawing().documentation(instance))

@@ -136,7 +136,7 @@ class KernelAttributeError(CompileError, AttributeError):
 
 
 class FileError(Error, OSError):
-    """A file cannot be read, or with `keep_sources` not written.
+    """A file cannot be read, or `keep_sources` cannot write it.
 
     Attributes
     ----------

@@ -120,7 +120,7 @@ def _to_part(part: Any, frame: Any) -> Any:
 
 
 def _code_of(given: Any, accepted: str) -> tuple[bytes, str]:
-    """Return the bytes of code, of a text or of a file, and their name."""
+    """Return the code as bytes, and its name in messages. `given` is the bytes, a text, or the name of a file."""
     if isinstance(given, (bytes, bytearray, memoryview)):
         return bytes(given), "<bytes>"
     if isinstance(given, str) and _is_text(given):

@@ -75,7 +75,7 @@ def hide() -> None:
 
 
 def _place() -> _Terminal | _Cell | None:
-    """Return where to show the line; None if the output is a file or rich is not installed."""
+    """Return where to show the line; None without rich, or if stderr is neither a notebook's nor a capable terminal."""
     if importlib.util.find_spec("rich") is None:
         return None
     if type(sys.stdout).__module__ == "ipykernel.iostream":

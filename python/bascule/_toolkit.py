@@ -1,4 +1,4 @@
-"""Finds NVRTC libraries: named in `bascule.config`, in wheels, or in a toolkit. The driver decides which compiles."""
+"""Finds NVRTC libraries: named in `bascule.config`, in wheels, or in a toolkit; the driver decides which is used."""
 
 import glob
 import os
@@ -10,8 +10,8 @@ from bascule import _bascule, config
 def locate() -> tuple[list[str], list[str], bool]:
     """Return NVRTC libraries, directories of headers, and whether the headers belong to an installation.
 
-    With several libraries the driver decides. Without directories, the headers that belong to the library are used.
-    Directories in `config.include_paths` may contain the user's own files.
+    Of several, one that the driver accepts is used. Without directories, its own headers are used. Directories in
+    `config.include_paths` may contain the user's own files.
     """
     libraries = [config.nvrtc_library] if config.nvrtc_library else _libraries()
     named = list(config.include_paths)

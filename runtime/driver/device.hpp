@@ -40,7 +40,7 @@ class Device {
         CUctx_st* const retained = known_->context.load(std::memory_order_acquire);
         return retained != nullptr ? retained : retain();
     }
-    /// Whether `context` has been called.
+    /// Whether Bascule has retained the primary context.
     bool in_use() const noexcept { return known_->context.load(std::memory_order_acquire) != nullptr; }
     /// Whether the primary context is in use in this process. Throws: CudaError.
     bool is_active() const;
@@ -54,7 +54,7 @@ class Device {
     const LaunchLimits& limits() const noexcept;  ///< limits that hold for all kernels
     int multiprocessors() const noexcept;
     bool shares_managed_memory() const noexcept;  ///< the host may access managed memory while kernels run
-    bool reads_host_memory() const noexcept;      ///< pageable memory too, not only pinned memory
+    bool reads_host_memory() const noexcept;      ///< kernels can use pageable memory
 
     /// Stack bytes per thread, for calls whose depth the compiler cannot know: recursion, calls through pointers,
     /// alloca. The driver's default is 1024. Throws: CudaError.
@@ -113,7 +113,7 @@ class ResetWatch {
     /// `doing`: "copying to the host". Throws: CudaError if a reset has begun since construction, or was in progress then.
     void check(const char* doing) const;
 
-    /// Lives as long as a reset takes.
+    /// The code that resets a device keeps an object of this class while it does so.
     class Reset {
       public:
         Reset() noexcept;

@@ -42,7 +42,7 @@ bool is_absent(const LibraryError& error) {
     return message.rfind(driver_soname, 0) == 0 && message.find("No such file") != std::string::npos;
 }
 
-/// Codes, other than faults, that the emulated device's newest report explains.
+/// Whether the emulated device's newest report explains this code, which is not that of a kernel's fault.
 bool has_report(CUresult code) noexcept {
     return code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
            code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED ||
@@ -397,7 +397,7 @@ unsigned int Driver::memory_type_of(const void* host) const noexcept {
 
 void Driver::report(DriverResult result, const char* doing) const noexcept {
     const CUresult code = result;
-    // Nothing is reported at the end of the process and in a forked child.
+    // Nothing is reported at the end of the process, in a forked child, or after the context was lost or destroyed.
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||
         code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code)) {
         return;

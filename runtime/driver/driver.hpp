@@ -150,9 +150,10 @@ struct FunctionName {
 };
 
 /// While an object lives, the calling thread may call functions that a stream capture of another library forbids.
-/// Outside the relaxed mode they fail and invalidate the capture, whichever thread captures. Objects nest: the
-/// outermost one sets the mode and restores it. The function table does this around each forbidden function. A caller
-/// needs its own object only to save mode changes around several calls.
+/// Outside the relaxed mode they fail and invalidate a capture that this thread began in the thread-local mode, or that
+/// any thread began in the global mode. Objects nest: the outermost one sets the mode and restores it. The function
+/// table does this around each forbidden function. A caller needs its own object only to save mode changes around
+/// several calls.
 class RelaxedCapture {
   public:
     RelaxedCapture() noexcept {
@@ -173,10 +174,11 @@ class RelaxedCapture {
     CUstreamCaptureMode other_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // afterwards the thread's own mode
 };
 
-/// Functions that are called in the relaxed mode. A capture forbids them; or no run of tests/gpu/captures.py has shown
-/// that it allows them; or they load code, which newer drivers allow and older ones may not. Work on a capturing stream
-/// is still captured in that mode, and a query about a capturing stream or event still fails. cuCtxSynchronize and
-/// cuCtxRecordEvent are not in this list, because they invalidate captures in every mode.
+/// Functions that are called in the relaxed mode. Each is here for one of three reasons: captures forbid it; no run of
+/// tests/gpu/captures.py has shown that captures allow it; or it loads code, which newer drivers allow during a capture
+/// and older ones may not. Work on a capturing stream is still captured in that mode, and a query about a capturing
+/// stream or event still fails. cuCtxSynchronize and cuCtxRecordEvent are not in this list, because they invalidate
+/// captures in every mode.
 inline constexpr std::string_view forbidden_by_captures[] = {
     "cuArray3DCreate",
     "cuArrayDestroy",
@@ -271,7 +273,7 @@ struct EmulatedFunctions;  // declared in emulated_device.hpp
 
 class Driver;
 
-/// The parts that an error adds to the driver's description.
+/// What the message of a CudaError contains in addition to the driver's description.
 struct FailureDetails {
     std::string report;  ///< what happened on the device, with the user's source lines
     std::string launch;  ///< which launch caused it

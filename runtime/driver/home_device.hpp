@@ -48,9 +48,9 @@ std::string advice_for_elsewhere(Device home);
 
 namespace detail {
 
-/// A cache of memory that kernels were proven to be able to use at its own address. Direct-mapped. Device memory is
-/// kept in blocks of 2 MiB, in which drivers allocate it; pinned and managed memory as single addresses. Lock-free: an
-/// entry is one word.
+/// A cache of addresses: a query of the driver has shown that kernels can use the memory there at this same address.
+/// Direct-mapped. Device memory is kept in blocks of 2 MiB, in which drivers allocate it; pinned and managed memory as
+/// single addresses. Lock-free: an entry is one word.
 ///
 /// Frees by Bascule remove entries; frees by other libraries cannot be seen. A stale entry is therefore used only if it
 /// does no harm: with one device, whose kernels reach everything that a driver maps at such an address, or if the

@@ -8,9 +8,9 @@
 namespace bascule {
 
 /// Returns four lines that begin with `device`, `driver`, `nvrtc` and `headers`. Each names what
-/// was found and its path, or says why it is missing and how to fix that. For logs and bug reports: programs query
-/// Device and catch errors. Opens the driver and NVRTC if they are not open, and makes no context. Thread-safe; throws
-/// nothing but std::bad_alloc.
+/// was found and its path, or says why it is missing and how to fix that. This is for logs and bug reports; programs
+/// should query Device and catch errors instead. Opens the driver and NVRTC if they are not open, and makes no context.
+/// Thread-safe; throws nothing but std::bad_alloc.
 std::string describe_installation();
 
 /// Returns which images the driver can load: the process's driver or, if none is initialised, the driver that would be

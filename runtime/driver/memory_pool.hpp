@@ -18,7 +18,8 @@ struct DriverResult;
 struct PoolUse {
     std::uint64_t used = 0;      ///< by arrays, including freed ones whose free the stream has not reached
     std::uint64_t reserved = 0;  ///< taken from the device: `used`, and memory cached for later allocations
-    std::uint64_t release_threshold = 0;  ///< of `reserved`, kept when the host synchronizes
+    std::uint64_t release_threshold =
+        0;  ///< at most this much of `reserved` is kept when the host synchronizes
 };
 
 /// Made at first use and never destroyed, because its memory may outlive everything else. Thread-safe.
@@ -26,11 +27,11 @@ class MemoryPool {
   public:
     /// Null if the driver supports no pools on the device. Throws: CudaError.
     static MemoryPool* of(Device device);
-    /// Null also if the pool has not been made yet.
+    /// The pool if `of` has made it, else null.
     static MemoryPool* existing(Device device) noexcept;
 
-    /// Allocates in the order of `stream`. If `stream` is null, every stream may use the memory at once. The device's
-    /// context must be current, also for `free`.
+    /// Allocates in the order of `stream`. If `stream` is null, every stream may use the memory as soon as this
+    /// returns. The device's context must be current, also for `free`.
     DriverResult allocate(std::uint64_t& address, std::size_t bytes, CUstream_st* stream);
     /// Frees in the order of `stream`. If `stream` is null, frees at once: nothing may use the memory any more.
     DriverResult free(std::uint64_t address, std::size_t bytes, CUstream_st* stream);
@@ -42,7 +43,8 @@ class MemoryPool {
     /// Restarts the measurement of peak use and lowers the release threshold if the last peak was low. Called before a
     /// wait for the device, after which the driver releases memory above the threshold.
     void forget_former_use() noexcept;
-    /// Returns cached memory beyond `keep` bytes to the driver. Throws: CudaError.
+    /// Returns cached memory to the driver until the pool has at most `keep` bytes, memory in use included. Throws:
+    /// CudaError.
     void trim(std::uint64_t keep) const;
     /// Lets kernels on `device` access the pool's memory, including existing allocations. Throws: CudaError.
     void open_to(Device device) const;
@@ -53,7 +55,8 @@ class MemoryPool {
     void follow(std::uint64_t bytes) noexcept;
 
     CUmemPoolHandle_st* const native_;
-    CUstream_st* const stream_;  // used for nothing else, so an allocation is done when `allocate` returns
+    CUstream_st* const
+        stream_;  // for allocations without a stream only, so waiting for one takes hardly any time
 
     std::mutex mutex_;         // guards the members below
     std::uint64_t used_ = 0;   // by arrays, in bytes

@@ -151,7 +151,8 @@ void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source,
                      });
 }
 
-/// Copies contiguous arrays between two devices. Plain copies would need access to a pool, which only its own device has.
+/// Copies contiguous arrays between two devices. Plain copies would need access to the other device's pool, which by
+/// default only its own device has.
 void copy_between_peers(StreamRef stream, std::uint64_t destination, std::uint64_t source, Device from,
                         std::size_t bytes, std::span<const Producer> producers) {
     const ContextGuard context(stream.context());
@@ -168,8 +169,8 @@ bool is_device_memory(std::uint64_t address, Device device) {
     return known && (known->kind == PointerKind::device || known->kind == PointerKind::pool);
 }
 
-/// Calls `write` with a copy of the destination that kernels can write. The copy then replaces the destination,
-/// including its gaps. It has the destination's alignment.
+/// Calls `write` with a copy of the destination that kernels can write. The copy has the destination's alignment. It
+/// then overwrites the destination, including the gaps between elements.
 template <class Write>
 void write_by_copies(StreamRef stream, const ArrayView& destination, const Write& write) {
     const auto [first, end] = bytes_of(destination);

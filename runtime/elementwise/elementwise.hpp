@@ -10,7 +10,8 @@
 
 namespace bascule {
 
-// Kernels cannot write to constant memory. They write to a copy, which the driver then copies back.
+// These functions can also write to constant memory, which kernels cannot: a kernel writes to a copy of the
+// destination, which the driver then copies to the constant memory.
 
 /// Whether `convert_elements` supports this conversion: between numbers and bools; from complex numbers only to complex
 /// numbers and bool.

@@ -14,7 +14,7 @@ struct ElementwiseJob {
     std::uint64_t source = 0;
     std::int64_t count = 0;
     std::int32_t ndim = 0;   ///< axes of the loop; the last one varies fastest
-    std::int32_t units = 1;  ///< of the kernel's unit size, per element
+    std::int32_t units = 1;  ///< units per element: the kernel's name has the bytes of a unit
     std::int32_t from = 0;   ///< codes of element types, for conversions
     std::int32_t to = 0;
     unsigned char element[16] = {};  ///< the value that a fill writes
@@ -176,7 +176,7 @@ __global__ void convert(const __grid_constant__ job j) {
     }
 }
 
-/// `units` are the bytes of an element of the source; the destination is aligned.
+/// `j.units` is the item size of the source in bytes. The source may be unaligned; the destination is aligned.
 __global__ void convert_bytes(const __grid_constant__ job j) {
     for (auto i : bascule::grid_stride(j.count)) {
         const place where(j, i);

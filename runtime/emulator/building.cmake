@@ -25,12 +25,13 @@ set(CMAKE_UNITY_BUILD ${BASCULE_BATCHES})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 # A batch is a folder: names in anonymous namespaces have to be unique within it, and a new file changes no other batch.
-# Further arguments join folders, FOLDER+FOLDER: what every batch compiles anew costs more than a small folder's own files.
+# Each further argument, FOLDER+FOLDER, joins small folders to one batch, because each batch compiles the shared headers
+# again, which takes longer than the files of a small folder.
 function(bascule_batch_by_folder target)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)
-    foreach(root "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")  # no name of this clone in the batch's
+    foreach(root "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")  # keeps the path of this clone out of the name
       string(REPLACE "${root}/" "" folder "${folder}")
     endforeach()
     foreach(joined IN LISTS ARGN)
@@ -45,8 +46,8 @@ function(bascule_batch_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# ccache and a fast linker where they are installed. Decided once a build directory: a cache that is installed later would
-# change every command, and so build everything again.
+# ccache and a fast linker where they are installed. Decided once for each build directory: a cache that is installed
+# later would change every command, and everything would be built again.
 if(PROJECT_IS_TOP_LEVEL)
   if(NOT DEFINED BASCULE_COMPILER_CACHE)
     find_program(bascule_found ccache NO_CACHE)
@@ -76,7 +77,7 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
-# --- What is built upon: headers only, nothing beyond libc and libstdc++ is linked -------------------------------------
+# --- Dependencies: headers only, nothing beyond libc and libstdc++ is linked -------------------------------------
 
 # Notes a Debian package as missing when `found` is false. bascule_stop_if_missing names all of them at once.
 set(bascule_missing_packages "")
@@ -127,8 +128,9 @@ if(NOT BASCULE_CUDA_INCLUDE_DIR OR NOT EXISTS "${BASCULE_CUDA_INCLUDE_DIR}/nvrtc
                       "pip install nvidia-cuda-runtime nvidia-cuda-nvrtc; or pass -DBASCULE_CUDA_INCLUDE_DIR=...")
 endif()
 
-# NVRTC is not linked. Programs of this build, and those that find_package(bascule) builds, are linked to search the
-# directory of the one that was installed where Bascule is built: without a toolkit, the environment of the Python that builds.
+# NVRTC is loaded and not linked. Programs of this build, and those that use find_package(bascule), have in their run
+# path the directory of the NVRTC that was found when Bascule was configured: that of the wheel, or else that of the
+# toolkit.
 find_path(BASCULE_NVRTC_DIRECTORY NAMES libnvrtc.so.13 libnvrtc.so NO_DEFAULT_PATH
           HINTS ${bascule_cuda_wheels} "${BASCULE_CUDA_INCLUDE_DIR}/.." PATH_SUFFIXES lib64 lib
           DOC "The directory of libnvrtc.so.13, which programs are linked to search")
@@ -136,7 +138,7 @@ if(NOT BASCULE_NVRTC_DIRECTORY)
   set(BASCULE_NVRTC_DIRECTORY "" CACHE PATH "" FORCE)
 endif()
 
-# A program of this build: where it finds NVRTC and the emulated device.
+# Lets a program of this build find NVRTC and the emulated device, and builds the emulated device before it.
 function(bascule_program target)
   set_target_properties(${target} PROPERTIES
                         BUILD_RPATH "$<TARGET_FILE_DIR:bascule_emulator>;${BASCULE_NVRTC_DIRECTORY}")
@@ -159,15 +161,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # the sanitizers' compiler: what it 
                                                    -Wno-deprecated-declarations)
 endif()
 
-# -O1 for what no launch passes through, in optimised builds: compiled in two thirds of the time.
+# Compiles a target with -O1, except in Debug builds and with sanitizers: for code that no launch runs through. It takes
+# two thirds of the time.
 function(bascule_compile_quickly target)
   if(NOT CMAKE_CXX_FLAGS MATCHES "sanitize")
     target_compile_options(${target} PRIVATE "$<$<NOT:$<CONFIG:Debug>>:-O1>")
   endif()
 endfunction()
 
-# fmt, compiled once (interface/errors/fmt.cpp): whatever formats links bascule_fmt, and what is linked into a library or program
-# gets the objects with the interface layer or by name.
+# fmt is compiled once (interface/errors/fmt.cpp). Targets that use it link bascule_fmt_headers. A library or program
+# gets the objects of bascule_fmt with the interface layer, or names them itself.
 add_library(bascule_fmt OBJECT "${bascule_root}/interface/errors/fmt.cpp")
 target_compile_features(bascule_fmt PRIVATE cxx_std_20)
 bascule_compile_quickly(bascule_fmt)
@@ -181,11 +184,12 @@ target_include_directories(bascule_fmt_headers SYSTEM INTERFACE
 target_compile_definitions(bascule_fmt_headers INTERFACE
                            "$<TARGET_PROPERTY:bascule_fmt,INTERFACE_COMPILE_DEFINITIONS>")
 
-# In every file alike: inline functions of CPython and fmt have assertions. CPython's, about the kind of an object at each
-# access, would cost more than a launch.
+# The same in every file, because inline functions of CPython and fmt have assertions. Those of CPython check the type
+# of an object at each access, which would take longer than a launch.
 add_compile_definitions(NDEBUG)
 
-# g++ collects garbage less often: a tenth of the time, for a few hundred megabytes more a compiler.
+# Makes g++ collect garbage less often: saves a tenth of the time, and takes a few hundred megabytes more for each
+# compiler.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=300;--param=ggc-min-heapsize=1048576>")
 
 # g++ uses a precompiled header only where the machine options are those that it was made with. g++ 13 and later set two of
@@ -218,7 +222,7 @@ if(BASCULE_TESTS)
   target_compile_options(bascule_test_options INTERFACE -O0
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
   target_link_libraries(bascule_test_options INTERFACE bascule_options doctest::doctest bascule_fmt_headers)
-  # doctest itself, and the headers of every test: compiled once for all programs, as programs are.
+  # doctest itself, and the headers of every test: compiled once for all test programs, with the options of programs.
   add_library(bascule_doctest OBJECT "${bascule_root}/tests/doctest.cpp")
   add_library(bascule_test_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/common_headers.cpp")
   target_precompile_headers(bascule_test_headers PRIVATE ${common_headers} <doctest/doctest.h>)
@@ -236,7 +240,8 @@ function(bascule_test label)
   target_include_directories(${label}_tests SYSTEM PRIVATE "${BASCULE_CUDA_INCLUDE_DIR}")
   target_link_libraries(${label}_tests PRIVATE bascule_test_options ${test_LINK} ${CMAKE_DL_LIBS})
   target_precompile_headers(${label}_tests REUSE_FROM bascule_test_headers)
-  # What all tests use costs more than a file's own text; five of them still compile in seconds.
+  # The headers that all tests use take longer to compile than a file's own text; a batch of five files still takes
+  # seconds.
   set_target_properties(${label}_tests PROPERTIES UNITY_BUILD ${BASCULE_BATCHES} UNITY_BUILD_BATCH_SIZE 5)
   target_sources(${label}_tests PRIVATE $<TARGET_OBJECTS:bascule_doctest>)
   bascule_program(${label}_tests)

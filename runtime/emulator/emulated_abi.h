@@ -87,8 +87,8 @@ void bascule_emulated_allocated(uint64_t address);
 /* Tells the search for races that everything that used the memory at `address` is complete. */
 void bascule_emulated_unused(uint64_t address);
 
-/* Counts the records and waits of all threads from 0 in the order of issue, and drops the one with this number: the call
- * succeeds and does nothing. UINT64_MAX (the default) drops no call.
+/* Counts event records and waits for events in all threads, from 0 in the order of issue, and drops the one with this
+ * number: the call succeeds and does nothing. UINT64_MAX (the default) drops no call.
  * Returns how many were counted since the last call. For tests that omit a wait. */
 uint64_t bascule_emulated_drop(uint64_t number);
 

@@ -21,7 +21,8 @@ std::string with_user_places(std::string report);
 /// address in that launch then says so. Thread-safe.
 void note_null_argument(const Signature& signature, int index);
 
-/// Gives every later CudaError these details. Called when the first module is made. Thread-safe.
+/// Makes every later CudaError contain the report and the launch that caused it. Called for each module that is made.
+/// Thread-safe.
 void describe_failures() noexcept;
 
 }  // namespace bascule

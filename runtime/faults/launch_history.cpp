@@ -31,7 +31,7 @@ struct HistoryRegistry {
 
 HistoryRegistry& history_registry() { return never_destroyed<HistoryRegistry>(); }
 
-/// Removes launches before `mark`: a synchronization that began there has succeeded, so they cannot have failed.
+/// Removes launches up to `mark`: a synchronization that began then has succeeded, so they cannot have failed.
 template <class Matches>
 void forget(KeptMark mark, const Matches& matches) noexcept {
     const std::lock_guard lock(history_registry().mutex);

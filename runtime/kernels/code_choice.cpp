@@ -13,13 +13,14 @@ namespace {
 int number_of(Arch arch) noexcept { return 10 * arch.major + arch.minor; }
 
 /// True for Tegra devices. The programming guide promises binary compatibility only for desktop GPUs: Tegra devices do
-/// not run other devices' machine code, nor others theirs. CUDA 12 calls architecture 110 101.
+/// not run other devices' machine code, nor others theirs. Architecture 110 was called 101 in CUDA 12.
 bool stands_alone(Arch arch) noexcept {
     constexpr std::array tegra = {53, 62, 72, 87, 101, 110};
     return std::find(tegra.begin(), tegra.end(), number_of(arch)) != tegra.end();
 }
 
-/// A family consists of the minor versions from some version on, within a major version.
+/// Whether `device` is in the family of `code`: it has the same major version and the same or a newer minor version. A
+/// Tegra device is only in its own family.
 bool in_family_of(Arch code, Arch device) noexcept {
     if (number_of(code) == number_of(device)) return true;
     return code.major == device.major && code.minor < device.minor && !stands_alone(code) &&

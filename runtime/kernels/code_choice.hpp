@@ -25,7 +25,7 @@ bool runs_on(CodeForm form, Arch code, Arch device) noexcept;
 std::string version_conflict(CudaVersion nvrtc, CudaVersion driver);
 
 /// A sentence of advice after the driver refused code with the CUresult `refusal`. Empty if the result says enough.
-/// `nvrtc`, for example "13.0", compiled the code.
+/// `nvrtc` is the version of the NVRTC that compiled the code, for example "13.0"; `driver` is as in Driver::version.
 std::string advice_for_refusal(int refusal, const std::string& nvrtc, int driver);
 
 /// Whether the error log of the driver's assembler or linker contains more than warnings and notes, which drivers also

@@ -47,7 +47,7 @@ class Kernel {
 
     /// True if this is one function, so that the members of the second part of this class can be used.
     bool is_function() const noexcept { return function_ != nullptr; }
-    /// True if the compiler cannot make `resolve_function` return another kernel.
+    /// True if `resolve_function` returns this kernel without asking the compiler.
     bool is_resolved() const noexcept;
     /// True if a function of this name is a template and no instance is chosen.
     bool is_template() const noexcept;

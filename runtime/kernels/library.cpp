@@ -19,7 +19,7 @@
 namespace bascule {
 namespace {
 
-constexpr int opt_in_above = 48 * 1024;  // bytes of dynamic shared memory that all kernels may use
+constexpr int opt_in_above = 48 * 1024;  // bytes of dynamic shared memory that need no opt-in
 
 /// Loads the kernel completely. With lazy loading, the driver would load it at its first launch, which a capture may forbid.
 void finish_loading(const Driver& driver, CUkernel kernel, const std::string& doing) {

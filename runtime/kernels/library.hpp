@@ -60,8 +60,9 @@ class Library {
     double load_milliseconds() const noexcept { return load_milliseconds_; }
 
     /// Loads a kernel on a device, so that the first launch has nothing left to load. Opts in to all shared memory that
-    /// the kernel leaves if that is above 48 KB, so that a launch may use all of `limits.shared_bytes`. Throws:
-    /// CudaError if the driver refuses the kernel (the emulated device names the PTX line).
+    /// the kernel's static arrays leave, if that is more than 48 KB, so that a launch may use all of
+    /// `limits.shared_bytes`. Throws: CudaError if the driver refuses the kernel (the emulated device names the PTX
+    /// line).
     std::unique_ptr<const LoadedKernel> load(const KernelImage& kernel, Device device) const;
 
     /// A variable of the image on a device. Each device has its own copy, and so has each Library, unless

@@ -65,7 +65,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
                         advice("bascule.load_module loads it", "bascule::load_module loads it")));
     }
     // Kernels that the text does not spell come from macros or includes, which need a directive. A text that contains
-    // the word is left to the compiler.
+    // the word `__global__` is left to the compiler.
     const auto has = [&](const char* word) { return state.source.text.find(word) != std::string::npos; };
     if (state.declarations.empty() && !has("#") && !has("__global__")) fail_without_kernels(state.source);
     if (state.options.keep_sources.empty())

@@ -83,9 +83,9 @@ class Module {
     /// for incomplete template arguments; CompileError, LibraryError.
     std::vector<Kernel> instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const;
 
-    /// Compiles the functions that are not templates, without loading them, as for a device of this architecture: from
-    /// 9.0 on for exactly this architecture (sm_90a), unless the options name one. Throws: CompileError, also if the
-    /// text has no kernels; LibraryError.
+    /// Compiles the functions that are not templates, without loading them, as for a device of this architecture. From
+    /// 9.0 on, the code is for exactly this architecture (sm_90a). An architecture in the options takes precedence.
+    /// Throws: CompileError, also if the text has no kernels; LibraryError.
     Cache::Lookup compile(Arch arch) const;
     /// Returns that image loaded for `device`. Throws: as `compile`, and CudaError.
     std::shared_ptr<const Library> library(Device device) const;
@@ -98,7 +98,8 @@ class Module {
     /// Whether everything compiled so far would be compiled from the same headers now. Compiles programs whose headers
     /// are unknown. Throws: LibraryError.
     bool is_current() const;
-    /// True if no image that a launch may need has variables. False before the module is compiled.
+    /// True if it is certain that no image that a launch may need has variables. False also if that is unknown: before
+    /// the module is compiled, for a text that may contain templates, and for linked or precompiled code.
     bool is_stateless() const;
     /// Whether the host may have written to variables of this text. No other module of the text has their values.
     bool exposes_variables() const noexcept;

@@ -95,7 +95,8 @@ struct KernelFunction {
     /// The compiler's reports about struct parameters of one image.
     struct Structs {
         std::shared_ptr<const Image> image;
-        std::vector<std::pair<int, StructLayout>> compared;  ///< with the declaration of parameter `first`
+        std::vector<std::pair<int, StructLayout>>
+            compared;  ///< that fit the declaration of parameter `first`
         std::map<int, std::shared_ptr<const std::vector<StructMember>>> members;
     };
     enum class Text : std::uint8_t { not_asked, known, unknown };
@@ -146,8 +147,8 @@ struct ModuleState {
     ModuleState(Source the_source, CompileOptions the_options, Cache& the_cache)
         : source(std::move(the_source)), options(std::move(the_options)), cache(the_cache) {}
 
-    /// The function of this expression. If it has no image yet, an instance (`kernel` is not empty) gets its own, and
-    /// another function that of the module.
+    /// The function of this expression. If it has no image yet, an instance of a template (`kernel` is not empty) gets
+    /// an image of its own, and any other function uses the module's image.
     KernelFunction& function(const Instance& which);
     /// The function of this expression. If it has no image yet, compiles one with these instances together.
     KernelFunction& function(const std::string& expression, const std::vector<Instance>& together);

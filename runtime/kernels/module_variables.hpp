@@ -17,8 +17,8 @@
 
 namespace bascule {
 
-/// The first image with a variable that is loaded on a device provides the memory for all images: later ones are loaded
-/// with its address. So addresses never change and values are never copied. Thread-safe.
+/// The image that is loaded first on a device provides the memory of a variable. Later images that have the variable are
+/// loaded with its address. So addresses never change and values are never copied. Thread-safe.
 class ModuleVariables {
   public:
     /// Loads an image of the module. `same`: the library of this image that another device of the same kind uses, or
@@ -27,8 +27,8 @@ class ModuleVariables {
     std::shared_ptr<const Library> load(const ProbedProgram& program, Device device,
                                         const std::shared_ptr<const Library>& same);
 
-    /// The variable in the image that has it on this device; empty if no loaded image has it. Throws: Error if several
-    /// images have one of their own, which holds a function's address; CudaError.
+    /// The variable in the first loaded image that has it on this device; empty if none has it. Throws: Error if the
+    /// variable holds a function's address and several images have one of their own; CudaError.
     std::optional<LoadedVariable> find(const Variable& variable, Device device);
 
   private:
@@ -47,7 +47,7 @@ class ModuleVariables {
 
     std::mutex mutex_;
     std::map<int, std::vector<LoadedImage>> loaded_;  ///< by device, in the order of loading
-    std::set<std::string> exposed_;  ///< variables that hold a function's address; the host may change them
+    std::set<std::string> exposed_;  ///< found by `find`, with a function's address: the host may change them
 };
 
 }  // namespace bascule

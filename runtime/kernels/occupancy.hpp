@@ -50,8 +50,8 @@ Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t 
 std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes,
                               std::uint32_t limit = 0);
 
-/// The same if the dynamic shared memory depends on the block size: `shared_bytes[n]` is for n threads, up to the block
-/// size limit, and is not empty.
+/// The same if the dynamic shared memory depends on the block size: `shared_bytes[n]` is for blocks of n threads;
+/// larger blocks than it covers use the last entry. It must not be empty.
 std::uint32_t best_block_size(const LoadedKernel& kernel, Device device,
                               std::span<const std::uint32_t> shared_bytes, std::uint32_t limit = 0);
 

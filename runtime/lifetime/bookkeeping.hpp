@@ -33,7 +33,8 @@ class Bookkeeping {
     const EmulatedFunctions* emulated_;
 };
 
-/// Calls wait_watched with driver calls that count as bookkeeping. What signal handlers do between them does not.
+/// Calls wait_watched with driver calls that count as bookkeeping. Calls that signal handlers make between them do not
+/// count.
 template <class Query, class Wait>
 DriverResult wait_as_bookkeeping(const Driver& driver, const char* what, const Query& query,
                                  const Wait& wait) {

@@ -9,8 +9,9 @@
 
 namespace bascule {
 
-/// Returns true if another library captures `stream`. Its graph has then taken the owners and the code. Queries the
-/// driver; the stream's context must be current.
+/// If another library captures `stream`, gives the owners and the code to its graph and returns true. Returns false
+/// otherwise, and also if the driver refuses or memory has run out. Queries the driver; the stream's context must be
+/// current.
 bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const CodeRef* code = nullptr) noexcept;
 
 /// Releases owners of foreign graphs that have been destroyed. The driver reports the destruction in a thread of its

@@ -81,8 +81,9 @@ void collect_retired(Device device, const Driver& driver) noexcept {
     }
 }
 
-/// Waits for the oldest marker. Returns false if there is none, or if the driver returns another error. Throws:
-/// WaitInterrupted, and keeps the marker.
+/// Waits for the oldest marker, removes it and releases the owners that it covers. Returns false, and releases nothing,
+/// if there is none or if the wait failed in a way that says nothing about the work. Throws: WaitInterrupted, and keeps
+/// the marker.
 bool wait_for_oldest_marker(OwnerQueue& queue, const Driver& driver) {
     Marker oldest;
     {
@@ -263,7 +264,7 @@ constexpr StreamObserver observer{
     queue.count();
     const bool due =
         queue.may_end || queue.unmarked >= operations_a_marker || queue.unmarked_bytes >= bytes_a_marker;
-    if (due && facts == StreamFacts::not_captured) queue.several_places = true;  // an operation with fences
+    if (due && facts == StreamFacts::not_captured) queue.several_places = true;  // it has waits around it
     const bool was_asked = queue.may_end && facts != StreamFacts::not_captured;  // in queue_for
     const bool was_full = queue.is_full();
     found.lock.unlock();

@@ -20,12 +20,12 @@ enum class StreamFacts : std::uint8_t {
 
 /// Takes the owners of an operation that was just enqueued on `stream`. Records a marker event after 64 operations or
 /// 64 MiB of owned memory. On a stream that other code owns and may destroy, records one after each operation. The
-/// calling thread releases the owners of operations that finished before the oldest markers. Before the driver's queue
-/// of the stream is full, waits for the oldest marker. Owners of a captured operation, and the code that it uses,
-/// belong to the graph: Bascule's, or a foreign one (<bascule/runtime/lifetime/captured_owners.hpp>). Never throws: if
-/// the driver refuses, waits for the stream and releases the owners. `memory` belongs to the calling thread. An
-/// operation without owners that uses code is also counted, for keep_until_all_done. Returns false if a signal ended a
-/// wait; the owners are kept nevertheless.
+/// calling thread then releases the owners of operations whose markers have completed. Before the driver's queue of the
+/// stream is full, waits for the oldest marker. Owners of a captured operation, and the code that it uses, belong to
+/// the graph: Bascule's, or a foreign one (<bascule/runtime/lifetime/captured_owners.hpp>). Never throws: if the driver
+/// refuses, waits for the stream and releases the owners. `memory` belongs to the calling thread. An operation without
+/// owners that uses code is also counted, for keep_until_all_done. Returns false if a signal ended a wait; the owners
+/// are kept nevertheless.
 bool keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
                      const CodeRef* code = nullptr, StreamFacts facts = StreamFacts::none) noexcept;
 
@@ -33,7 +33,8 @@ bool keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memor
 /// does not call the driver. Throws std::bad_alloc.
 void keep_until_all_done(const std::shared_ptr<const void>& code);
 
-/// Passes on the owners of the operation that its scope enqueues when the scope ends, also by an exception. Borrows the list.
+/// Keeps the owners of an operation that is enqueued in its scope: passes them to keep_until_done when the scope ends,
+/// also by an exception. Borrows the list.
 class OwnersKept {
   public:
     OwnersKept(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
@@ -64,9 +65,10 @@ class OwnersKept {
     const CodeRef* code_;   // used by the operation
 };
 
-/// Releases what was kept for `stream` before `mark`. The caller has synchronized the stream since `mark`.
+/// Releases what was kept for `stream` up to `mark`. The caller has synchronized the stream since `mark`.
 void release_finished(StreamRef stream, KeptMark mark) noexcept;
-/// Releases what was kept for all streams of `device` before `mark`. The caller has synchronized the device since `mark`.
+/// Releases what was kept for all streams of `device` up to `mark`. The caller has synchronized the device since
+/// `mark`.
 void release_finished(Device device, KeptMark mark) noexcept;
 /// Waits, stream by stream, for the work of `device` that owners are kept for, and releases the owners. Unlike a wait
 /// for the device, this invalidates no capture. What a capturing stream has kept stays. On streams that another library

@@ -110,7 +110,8 @@ struct QueueKey {
 /// The host waits for the oldest marker when operations and markers take this many places of the driver's queue. The queue
 /// has about 1,024; the others are for other streams and libraries.
 constexpr std::uint64_t most_places = 768;
-/// The places of an operation with a wait and a fence, or with an allocation and its free.
+/// The most places that an operation takes: with a wait before it and an event record after it, or with an allocation
+/// and its free.
 constexpr std::uint64_t most_places_of_an_operation = 3;
 
 /// The owners kept for one stream. A queue is never freed, so that a thread may cache a pointer to it. A retired queue

@@ -31,7 +31,8 @@ class DeviceBuffer {
     /// Device memory from the device's pool (<bascule/runtime/memory/pool_memory.hpp>), in the order of `stream`: use
     /// it there, after an event of the stream, or call `wait_for_allocation` first. Without a pool, as above. A stream
     /// that Bascule does not own must outlive the memory. If it may not (`stream_lives` is false), and for a thread's
-    /// default stream, all streams may use the memory at once, and work on it keeps the memory. Throws as above.
+    /// default stream, all streams may use the memory immediately, and work that uses the memory keeps it alive. Throws
+    /// as above.
     DeviceBuffer(std::size_t bytes, StreamRef stream, bool stream_lives = true);
     /// Device memory from another allocator. Destroying `owner` frees it.
     DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
@@ -46,7 +47,8 @@ class DeviceBuffer {
     MemoryKind kind() const noexcept { return kind_; }
     /// Non-null for memory from the driver or from Bascule's pool. Null for other allocators, and for 0 bytes.
     OwnedMemory* owned() const noexcept { return owned_; }
-    /// The handle of the stream that orders allocation and free, the same in every thread. `no_order` if there is none.
+    /// The handle of the stream that orders allocation and free; never 2, which is another stream in each thread.
+    /// `no_order` if there is no such stream.
     std::uint64_t order() const noexcept { return order_; }
     static constexpr std::uint64_t no_order = 0;
     /// Call this when other code gets the address: see OwnedMemory.
@@ -69,10 +71,10 @@ class DeviceBuffer {
     std::uint64_t order_ = no_order;
 };
 
-/// Copies in the order of `stream`, after the work that `producers` have enqueued; they then wait for the copy. Owners
-/// are kept until the copy is done. Pageable memory may be reused when copy_to_device returns, except in a capture;
-/// pinned and managed memory when the stream has done the copy. copy_to_host returns true if the memory has been
-/// filled, and false for pinned memory, which is filled when the stream has done the copy. Throws: CudaError.
+/// Copies in the order of `stream`, after the work enqueued so far on the streams `producers`, which then wait for the
+/// copy. Owners are kept until the copy is done. Pageable memory may be reused when copy_to_device returns, except in a
+/// capture; pinned and managed memory when the stream has done the copy. copy_to_host returns true if the memory has
+/// been filled, and false for pinned memory, which is filled when the stream has done the copy. Throws: CudaError.
 void copy_to_device(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
                     std::span<const Producer> producers = {}, const Owners& owners = {});
 bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std::size_t bytes,

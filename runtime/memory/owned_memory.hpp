@@ -14,10 +14,11 @@ namespace bascule {
 
 /// Memory from the driver or from Bascule's pool, which the destructor frees.
 ///
-/// Work that Bascule enqueues either keeps the memory until it is done, or comes before later work on the stream `order`.
-/// Bascule cannot see work of other code that got the address. When the last owner of shared memory releases it, the memory is
-/// therefore kept until these streams have done their pending work: the device's legacy default stream, and so every blocking
-/// stream, and the streams passed to `share`. As thread-safe as memory: order your accesses.
+/// Work that Bascule enqueues either keeps the memory until it is done, or is done before later work on the stream
+/// `order`, where the memory is freed. Bascule cannot see work of other code that got the address. When the last owner
+/// of shared memory releases it, the memory is therefore kept until these streams have done their pending work: the
+/// device's legacy default stream, and so every blocking stream, and the streams passed to `share`. As thread-safe as
+/// memory: order your accesses.
 class OwnedMemory {
   public:
     virtual ~OwnedMemory() = default;
@@ -39,7 +40,8 @@ class OwnedMemory {
     /// The stream in whose order the calling thread frees the memory. Null: freed at once.
     virtual const StreamRef* order() const noexcept { return nullptr; }
 
-    /// Takes an object made with `new`.
+    /// Takes an object made with `new` and returns its owner. After the last owner, it is deleted when no stream can
+    /// use the memory any more.
     static std::shared_ptr<OwnedMemory> owned(OwnedMemory* made) { return {made, &end_use}; }
 
   protected:

@@ -140,7 +140,8 @@ void PoolMemory::wait_for_allocation(const Driver& driver) const {
                 name_of_stream(stream_.handle())),
             "waiting for the allocation of an array");
     }
-    // The wait orders only the allocation for the program, so the race detection ignores it otherwise.
+    // The program may rely on this wait for the allocation only, so race detection must not count it as a wait for the
+    // stream's other work.
     driver.check(wait_as_bookkeeping(driver, "the allocation of an array", stream_), stream_.native(),
                  "waiting for the allocation of an array");
 }

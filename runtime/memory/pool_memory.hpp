@@ -37,7 +37,7 @@ class PoolMemory final : public OwnedMemory {
     MemoryPool& pool_;
     const StreamRef stream_;
     const std::shared_ptr<void> stream_owner_;  // null if Bascule does not own the stream
-    const std::uint64_t thread_;                // the thread of handle 2
+    const std::uint64_t thread_;                // the thread that allocated; matters for handle 2 only
     const bool in_order_;
     KeptMark made_ = 0;                                 // work enqueued later has a greater mark
     std::atomic<bool> allocation_is_done_{!in_order_};  // all streams may use the memory
@@ -47,8 +47,8 @@ class PoolMemory final : public OwnedMemory {
 /// waiting for streams and releasing what was kept for their work. The device's context must be current.
 DriverResult try_to_allocate(Device device, const std::function<DriverResult()>& allocate);
 
-/// Synchronizes the device, then returns the pool's cached memory beyond `keep` bytes to the driver. Does
-/// nothing without a pool. Throws: CudaError.
+/// Synchronizes the device, then returns the pool's cached memory to the driver until the pool has at most `keep`
+/// bytes, memory in use included. Does nothing without a pool. Throws: CudaError.
 void trim_memory_pool(Device device, std::uint64_t keep = 0);
 
 /// Throws: CudaError that says how much was requested and is free.

@@ -18,7 +18,7 @@ enum class WaitingCall : std::uint8_t { synchronize, wait };
 
 /// The callbacks of one part. Null functions are not called.
 struct StreamObserver {
-    /// The host has waited for operations before `mark`, on the stream or on all streams of the device. `lost`: the
+    /// The host has waited for the operations up to `mark`, on the stream or on all streams of the device. `lost`: the
     /// wait failed because the context was lost, so no work runs any more.
     void (*stream_finished)(StreamRef stream, KeptMark mark, bool lost) noexcept = nullptr;
     void (*device_finished)(Device device, KeptMark mark, bool lost) noexcept = nullptr;

@@ -37,7 +37,8 @@ inline bool same_device(const Producer& producer, StreamRef stream) noexcept {
     return producer.stream.device < 0 || producer.stream.device == stream.device().ordinal();
 }
 
-/// True if an operation on `stream` must wait for this producer, and the producer for it: if it is another stream.
+/// True if the producer is another stream than `stream`: an operation on `stream` must then wait for it, and it for the
+/// operation.
 inline bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
     return !same_device(producer, stream) || StreamRef(producer.stream.handle, stream.device()) != stream;
 }

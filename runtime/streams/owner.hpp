@@ -37,7 +37,7 @@ struct Owners {
     void (*retain)(void* const* objects, std::size_t count) noexcept = nullptr;
     decltype(Owner::release) release = nullptr;
     std::uint64_t bytes = 0;       ///< size of the memory of all owners, if known
-    std::uint32_t operations = 1;  ///< how many have used them on the stream since the last call with them
+    std::uint32_t operations = 1;  ///< how many operations on the stream they are passed for
 
     /// For an operation whose owners and code the caller passes on later.
     static Owners handed_over_later() noexcept {

@@ -77,8 +77,9 @@ class NotedCapture {
 /// launches are ordered with them. Queries the driver only if a producer is another stream.
 class ProducersToOrder {
   public:
-    /// Throws before anything is issued: ArgumentError if a producer is being captured and `stream` is not, or the
-    /// reverse (with the argument's name from `signature`, if given); CudaError.
+    /// Throws before anything is issued: ArgumentError if a producer is in a capture and `stream` is not in the same
+    /// one, or if a producer is not in a capture of another library that `stream` is in (with the argument's name from
+    /// `signature`, if given); CudaError.
     ProducersToOrder(StreamRef stream, std::span<const Producer> producers,
                      const Signature* signature = nullptr) {
         for (const Producer& producer : producers) {
@@ -101,8 +102,9 @@ class ProducersToOrder {
     std::unique_ptr<std::vector<Producer>> inside_;  // null if producers_ contains all of them
 };
 
-/// Returns true if `stream` is being captured into a bascule::Graph, which has then taken the owners and the code. Call
-/// it only if NotedCapture::any().
+/// If `stream` is being captured into a bascule::Graph, gives the owners and the code to the graph and returns true. If
+/// the driver cannot tell, a graph that this thread captures takes them. Returns false otherwise, and also if memory
+/// has run out. Call it only if NotedCapture::any().
 bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code = nullptr) noexcept;
 
 /// Throws CudaError that begins with `what` if the host cannot wait for `stream` because the stream is being captured,

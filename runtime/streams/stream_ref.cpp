@@ -1,5 +1,6 @@
-// Waits of the host for a stream, an event or a device, and queries. After them, owners are released, launches leave
-// the history, and races are raised. Also the waits of streams for events, and the recording of events.
+// Waits of the host for a stream, an event or a device, and queries. All of them throw the races that were found, as
+// RaceError. After a wait for a stream or a device, owners are released, and launches are removed from the launch
+// history. Also the waits of streams for events, and the recording of events.
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/device.hpp>
@@ -16,7 +17,7 @@
 namespace bascule {
 namespace {
 
-/// Tells the observers that everything enqueued before `mark` has finished.
+/// Tells the observers that everything up to `mark` has finished, or that the context is lost.
 template <auto function, class Waited>
 void tell_finished(const Waited& waited, KeptMark mark, const DriverResult& code) noexcept {
     if (code == CUDA_SUCCESS || loses_context(code))

@@ -46,7 +46,8 @@ class WatchedWait {
     Clock::time_point next_question_ = begin_ + between_questions;
 };
 
-/// A thread that runs blocking waits for other threads, one after another. A wait that never ends keeps it for ever.
+/// A thread that runs blocking waits on behalf of other threads, one after another. A wait that never ends keeps it for
+/// ever.
 class Helper {
   public:
     using Work = std::function<void()>;

@@ -19,9 +19,9 @@ namespace bascule {
 /// must outlive the launches that use it. Immutable, neither copied nor moved, and thread-safe.
 class TensorMap {
   public:
-    /// `device` is the array's device; its compute capability is 9.0 or higher. The caller's stream need not be known: nothing reads
-    /// the array. Throws: ArgumentError, whose field is the wrong member of `options` or "array"; CudaError; LibraryError if the
-    /// driver has no tensor maps.
+    /// `device` is the array's device; its compute capability is 9.0 or higher. The elements are not read, so that no
+    /// stream is waited for. Throws: ArgumentError, whose field is the wrong member of `options` or "array"; CudaError;
+    /// LibraryError if the driver has no tensor maps.
     TensorMap(const ArrayView& array, const TensorMapOptions& options, Device device = Device::current());
     TensorMap(const TensorMap&) = delete;
     TensorMap& operator=(const TensorMap&) = delete;
@@ -50,7 +50,8 @@ class TensorMap {
     mutable std::optional<DeviceBuffer> copy_;
 };
 
-/// Whether the driver accepts the description, which need not obey broken_rule. Throws: LibraryError if the driver has no tensor maps.
+/// Whether the driver accepts the description, even one that breaks a rule of `broken_rule`. Throws: LibraryError if
+/// the driver has no tensor maps.
 bool driver_accepts(const TensorMapDescription& description, Device device);
 
 }  // namespace bascule

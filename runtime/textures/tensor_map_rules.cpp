@@ -21,7 +21,8 @@ bool is_offset(const Map& m, int value) noexcept {
     return value >= -most_offset(m) - 1 && value <= most_offset(m);
 }
 
-/// The axes that a rule is about, counted from the innermost: once for the map, each, all but the innermost, those of pixels.
+/// The axes for which a rule is checked: once for the whole map, for each axis, for all but the innermost, or for the
+/// spatial axes of im2col.
 enum class Over : std::uint8_t { map, axes, outer, pixels };
 
 /// `breaks` gets an axis, counted from the innermost. The fields of the sentence are those of `sentence_of`.

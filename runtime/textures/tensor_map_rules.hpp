@@ -8,7 +8,8 @@
 
 namespace bascule {
 
-/// A broken rule: the argument of bascule.tensor_map that breaks it, and a sentence with the number and what to write.
+/// A broken rule: the argument of bascule.tensor_map that breaks it, and a sentence that gives the wrong value and says
+/// what is valid.
 struct BrokenRule {
     std::string field;
     std::string sentence;

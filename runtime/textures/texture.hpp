@@ -36,7 +36,7 @@ struct TextureOptions {
     bool normalized = false;  ///< coordinates range from 0 to 1 instead of to the extents
     bool srgb = false;        ///< converts unsigned 8-bit integers that are read as float from sRGB
     std::array<float, 4> border{};
-    int channels = 1;  ///< for memory: 2 or 4 are the last axis. CUDA arrays have their own
+    int channels = 1;  ///< 2 or 4: the last axis of an ArrayView. A CudaArray has its own option
 };
 
 /// Owns a texture or surface object. It borrows the array, which must outlive it. It must outlive the launches that use
@@ -45,7 +45,7 @@ class ImageObject {
   public:
     std::uint64_t handle() const noexcept { return argument_.handle; }
     Device device() const noexcept { return device_; }
-    /// The argument for ArgumentPack::set and typed launches, which the array's stream orders.
+    /// The argument for ArgumentPack::set and typed launches. A launch with it is ordered with the array's stream.
     const ImageArgument& argument() const noexcept { return argument_; }
 
   protected:

@@ -15,14 +15,14 @@ namespace {
 /// The maximum number of operations whose events are kept. If there are more, the oldest events are queried.
 constexpr std::size_t most_pending = 1024;
 
-/// The shortest of several attempts is least likely to have been interrupted.
+/// The number of attempts to measure a reference. The shortest is the least likely to have been interrupted.
 constexpr int calibrations = 5;
 
 /// The maximum age of a reference in nanoseconds. cuEventElapsedTime returns milliseconds as a float. Its precision
 /// equals the events' resolution, 0.5 us, up to 4 s, and is 0.25 ms after an hour.
 constexpr std::int64_t most_age = 4'000'000'000;
 
-/// A stream that is used for nothing else.
+/// A stream on which nothing but reference events is recorded.
 class IdleStream {
   public:
     explicit IdleStream(const Driver& driver) : driver_(driver) {

@@ -39,7 +39,7 @@ struct LoadedNames {
 
 LoadedNames& kernel_names() { return never_destroyed<LoadedNames>(); }  // used by calls at exit
 
-/// One row for each function that is an operation.
+/// One row for each driver function whose calls are recorded as operations.
 struct OperationRow {
     std::string_view function;
     std::uint32_t kind;
@@ -92,7 +92,7 @@ void set_name(Operation& operation, std::string_view name) noexcept {
     name.copy(operation.name, sizeof operation.name - 1);
 }
 
-// Sets what an argument says about the operation, depending on its type.
+// Sets the field of the operation that an argument determines, by the argument's type.
 void note(Operation& operation, CUstream stream) { operation.stream = number_of(stream); }
 void note(Operation& operation, CUstream* made) { operation.stream = number_of(*made); }
 void note(Operation& operation, CUevent event) { operation.event = number_of(event); }

@@ -56,7 +56,7 @@ struct trace::Recording {
         const auto row = rows.find(key_of(stream));
         return row == rows.end() ? 0 : row->second.newest;
     }
-    /// Does nothing if `operation` is 0 or on the same stream.
+    /// Does nothing if `operation` is 0, is the newest one on `waiting`, or was added before.
     void add_wait(StreamRef waiting, std::uint64_t operation) {
         Row& row = rows[key_of(waiting)];
         const bool known = std::find(row.waits.begin(), row.waits.end(), operation) != row.waits.end();

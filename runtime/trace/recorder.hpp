@@ -87,7 +87,7 @@ void cancel_operation(Recording& recording, TraceRecord& record) noexcept;
 
 /// Later work on `waiting` waits for the work enqueued so far on `awaited`.
 void note_wait(StreamRef waiting, StreamRef awaited);
-/// The same for an event of the program.
+/// `event` marks the work enqueued so far on `stream`; later work on `waiting` waits for the work that `event` marks.
 void note_record(EventRef event, StreamRef stream);
 void note_wait(StreamRef waiting, EventRef event);
 

@@ -15,7 +15,7 @@
 namespace client {
 namespace {
 
-/// A device in a process without a test framework: each failure ends the process with its own exit code.
+/// A device in a process without a test framework: a failed `need` ends the process with exit code 99.
 struct Plain {
     Library& api = *new Library;
     CUcontext context = nullptr;

@@ -26,7 +26,8 @@ std::string list(unsigned count, const std::string& prefix) {
     return text.substr(2);
 }
 
-// Consecutive comparisons, as compilers write sparse switches; each case has a value that is live across it.
+// Consecutive comparisons, which is what compilers make of a sparse switch. In each case, a value is live across the
+// branch.
 std::string compare(unsigned count) {
     return header + entry +
            each(count,

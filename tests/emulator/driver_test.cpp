@@ -115,7 +115,7 @@ TEST_CASE("every symbol that a client may link is exported under its plain name 
     }
 }
 
-// PyCUDA links some of these: it cannot be imported if one of those is missing.
+// PyCUDA is linked to some of these functions, and cannot be imported if one that it needs is missing.
 TEST_CASE("what is not here is exported and refused, and not found by those who look it up") {
     const Device device(shared());
     for (const char* name :

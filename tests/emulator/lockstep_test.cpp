@@ -167,7 +167,7 @@ TEST_CASE("a fault of one of the warps in lockstep is told as if it ran alone") 
         CHECK(made.fault->other_threads == 2);
         CHECK(made.fault->address == 0x7f00'0000'0000 + (std::uint64_t{1} << 30));
     }
-    // The two warps before the faulting one have run the atomic once, and perhaps lanes of the later ones.
+    // The two warps before the faulting one have run the atomic once; some lanes of the later warps may have, too.
     const Outcome counted =
         run("mul.wide.u32 %a, %i, 0; setp.gt.u32 %p, %i, 1000; selp.b64 %b, 0, %in, %p;\n"
             "atom.global.inc.u32 %x, [%b], -1;",

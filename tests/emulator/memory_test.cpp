@@ -77,7 +77,7 @@ TEST_CASE("an alignment above 256 bytes is kept") {
 
 TEST_CASE("fresh memory is poisoned, also where memory was used before") {
     Heap heap(1, 256 * megabyte);
-    for (int round = 0; round < 40; ++round) {  // more than the quarantine holds
+    for (int round = 0; round < 40; ++round) {  // 120 MiB, which the quarantine keeps: every address is new
         const std::uint64_t bytes = 3 * megabyte + 17;
         const DeviceAddress address = *heap.allocate(0, bytes, device);
         const std::byte* host = heap.host(address, bytes);

@@ -100,7 +100,7 @@ struct Searched : World {
         reinterpret_cast<Get>(api.symbol("bascule_emulated_race_statistics"))(&numbers);
         return numbers;
     }
-    /// The reports of everything issued so far.
+    /// Waits for everything issued so far, and returns the reports of its races.
     std::string found() {
         REQUIRE(api.cuCtxSynchronize() == CUDA_SUCCESS);
         return take();
@@ -334,7 +334,7 @@ TEST_CASE("memory that comes and goes in stream order is given and taken in that
 
 TEST_CASE("a new allocation has no past") {
     searched_under_each_policy([](Searched& world) {
-        for (int i = 0; i < 300; ++i) {  // more than the quarantine keeps
+        for (int i = 0; i < 300; ++i) {  // all of it stays in the quarantine: every address is new
             CUdeviceptr memory = 0;
             REQUIRE(world.api.cuMemAlloc(&memory, 1 << 20) == CUDA_SUCCESS);
             world.api.cuMemsetD8Async(memory, 1, 8, i % 2 == 0 ? world.p : world.c);

@@ -14,7 +14,7 @@ namespace {
 
 /// The arguments of a valid encoding, which tests change.
 struct Encoding {
-    alignas(64) CUtensorMap map{};
+    CUtensorMap map{};
     CUtensorMap* to = &map;
     CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     cuuint32_t rank = 3;
@@ -53,8 +53,8 @@ class Encoder {
         return replace_(map, reinterpret_cast<void*>(address));
     }
 
-    /// Checks that both encodings accept the arguments that `change` makes, or that both refuse them for a reason with these
-    /// words.
+    /// Checks that both encodings accept the arguments that `change` makes, or that both refuse them with a message
+    /// that contains `reason`.
     template <class Change>
     void check(const char* reason, Change change, bool tiled_only = false, bool im2col_only = false) {
         CAPTURE(reason);

@@ -65,7 +65,8 @@ Program barrier(const std::string& spelling, const Opcode& opcode, unsigned vari
             "", [](const auto& in, unsigned t) { return t < 64 ? 0 : in[t - 64] + in[t - 32]; }};
 }
 
-// Two consecutive reductions: how many threads' numbers are odd, or whether all or any are; the second, for even ones.
+// Two consecutive reductions: how many threads have an odd number, or whether all or any have one; then the same for
+// even numbers.
 Program reduction(const std::string& spelling, const Opcode& opcode, unsigned variant) {
     static const char* const barriers[] = {" 0, ", " 5, 96, ", " 2, 64, "};
     const unsigned taking_part = variant == 2 ? 64 : threads;

@@ -66,7 +66,7 @@ std::string spelled(const Row& row, Type type, Type second, const FlagSet& flags
     };
     add(type);
     add(second);
-    row.third.each(add);  // of one type each
+    row.third.each(add);  // no opcode if there are several: mma and wgmma are not tried
     return text;
 }
 

@@ -400,7 +400,7 @@ void change(Tally& tally, const std::string& spelling, const Opcode& opcode, Eff
 
 // --- queries ---
 
-/// Runs a query of an image of three dimensions, and of one of layers of two.
+/// Runs a query on a three-dimensional image, and on a layered two-dimensional one.
 void query(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const bool is_surface = opcode.row->name == "suq";
     for (const Shape& shape : {shapes[2], shapes[4]}) {

@@ -1,5 +1,5 @@
-// Copies by tensor maps, and instructions on tensor maps: a kernel for each spelling. A tile is the whole tensor, so that it
-// keeps its order; tests/python/tensor_maps has the layouts.
+// Copies by tensor maps, and instructions on tensor maps: a kernel for each spelling. A tile is the whole tensor, so
+// that its elements keep their order; tests/python/tensor_maps tests the layouts.
 #include <cstring>
 
 #include "memory/tensor_map.hpp"
@@ -54,7 +54,8 @@ const std::string wait = "WAIT: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0
 const std::string load_tile =
     "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [s], [%map, {0}], [bar];\n";
 
-// `s` holds the thread's words of the second array at first, and its words are stored there at the end, unless a copy did so.
+// At first, `s` holds the thread's words of the second array. At the end, the thread stores its words of `s` to that
+// array, unless a copy has done so.
 std::string body_of(const std::string& spelling, const Opcode& opcode, unsigned rank) {
     using emulated::program::Operation;
     const bool columns = opcode.flags.has(Flag::im2col);
@@ -159,8 +160,8 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, Random
         for (auto& value : *each) value = static_cast<std::uint32_t>(random());
     }
     const Words before = out;
-    // Reductions and stores write the second array; everything else reads the first. Each array is large enough for a map that
-    // is changed.
+    // Reductions and stores write the second array; everything else reads the first. Each array is large enough for the
+    // changed map, too.
     Words room(2048);
     std::copy(in.begin(), in.end(), room.begin());
     Opcode two_dimensional = opcode;

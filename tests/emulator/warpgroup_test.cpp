@@ -1,5 +1,5 @@
-// What wgmma and setmaxnreg do in addition to their results: outstanding results, waits, misuse. vectors_warpgroup.cpp compares the
-// results.
+// What wgmma and setmaxnreg do in addition to computing: outstanding results, waits, misuse. vectors_warpgroup.cpp compares
+// the results.
 #include <string>
 #include <vector>
 

@@ -24,7 +24,7 @@ std::string watched_kernel(const std::string& body, const std::string& before = 
            body + "\nret; }";
 }
 
-// Calls itself twice, `depth` deep: 2^depth calls, and no loop.
+// Calls itself twice, `depth` deep: more than 2^depth calls, and no loop.
 const std::string twice =
     ".func f(.param .b32 pn) {\n.reg .b32 %n; .reg .pred %p;\n"
     "ld.param.u32 %n, [pn]; setp.eq.u32 %p, %n, 0; @%p ret; sub.u32 %n, %n, 1;\n"

@@ -19,7 +19,8 @@ __global__ void rms_norm(const float* x, const float* gain, float* out, int colu
         out[static_cast<size_t>(blockIdx.x) * columns + c] = row[c] * partial[0] * gain[c];
 }
 
-// Pairs of columns are rotated by an angle that grows with the row and falls with the pair.
+// Rotary embedding: each pair of columns is rotated by an angle that is proportional to the row's position and falls
+// with the number of the pair.
 __global__ void rotary(float* x, const int* positions, int rows, int columns, float base) {
     for (auto i : bascule::grid_stride(rows * columns / 2)) {
         const int row = i / (columns / 2), pair = i % (columns / 2);
@@ -32,8 +33,8 @@ __global__ void rotary(float* x, const int* positions, int rows, int columns, fl
     }
 }
 
-// softmax(q k' / root of the width) v, a head for each blockIdx.y, a query for each thread. Keys come in tiles; each
-// greater score scales the sum so far down.
+// softmax(q k' / root of the width) v, a head for each blockIdx.y, a query for each thread. Keys are read in tiles.
+// When a score exceeds all earlier ones, the sums so far are scaled down to it.
 __global__ void attention(const float* queries, const float* keys, const float* values, float* out,
                           int tokens, int causal) {
     constexpr int width = 32, tile = 32;

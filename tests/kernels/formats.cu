@@ -63,7 +63,7 @@ __global__ void block_match(const unsigned* image, const unsigned* window, unsig
     out[place] = sum;
 }
 
-// Colours averaged, added with saturation, and the brighter byte of each.
+// For each byte of two colours: the average, the sum with saturation, and the greater one.
 __global__ void blend_bytes(const unsigned* a, const unsigned* b, unsigned* average, unsigned* sum, unsigned* most, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

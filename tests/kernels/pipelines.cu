@@ -1,4 +1,5 @@
-// Barriers and copies of the C++ library: cuda::barrier, cuda::pipeline, cuda::memcpy_async, cooperative_groups::memcpy_async.
+// Barriers and asynchronous copies of CUDA's C++ libraries: cuda::barrier, cuda::pipeline, cuda::memcpy_async,
+// cooperative_groups::memcpy_async.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda/barrier>

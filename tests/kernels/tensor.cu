@@ -49,7 +49,7 @@ struct Tiles {
     int line, next;
 };
 
-// The sum of `count` products of tiles, for the other types that wmma has.
+// Stores the sum of `count` products of tiles in c. The kernels below use it for the other types that wmma has.
 template <class Left, class Right, class Sum, class Element, class Result>
 __device__ void multiply(Tiles<const Element> a, Tiles<const Element> b, Tiles<Result> c,
                          wmma::layout_t layout, int count) {

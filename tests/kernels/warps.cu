@@ -14,7 +14,7 @@ __global__ void halves_exchange(const int* in, int* out, int* pairs) {
     }
 }
 
-// Segments of 8 and of 16 lanes; values from outside a segment are not shifted in.
+// Shuffles in segments of 8, 16 and 32 lanes; values from outside a segment are not shifted in.
 __global__ void narrow_shuffles(const double* in, double* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     double x = in[i];

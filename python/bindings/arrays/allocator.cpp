@@ -248,7 +248,7 @@ void bind_memory_pool(py::module_& module) {
         module, "MemoryPool",
         R"(The pool that a device's new arrays take their memory from; get it with `bascule.memory_pool()`.
 
-Arrays are allocated and freed in the order of their stream, which waits for nothing. What is freed stays in the pool for
+Arrays are allocated and freed in the order of their stream; the host does not wait. What is freed stays in the pool for
 the next arrays, up to `release_threshold`. Other libraries have pools of their own.)")
         .def_readonly("device", &PoolObject::device, "The device.")
         .def_property_readonly(
@@ -277,7 +277,8 @@ the next arrays, up to `release_threshold`. Other libraries have pools of their 
                 without_gil([&] { trim_memory_pool(self.device, bytes); });
             },
             "keep_bytes"_a = 0,
-            R"(Wait for the device, and return unused memory to the driver, for other libraries and processes, but for `keep_bytes`.
+            R"(Wait for the device, and return unused memory to the driver, for other libraries and processes.
+The pool keeps `keep_bytes`.
 
 >>> import bascule
 >>> bascule.memory_pool().trim())")

@@ -27,7 +27,7 @@ std::size_t length(const ArrayObject& array) {
     return static_cast<std::size_t>(array.view.shape[0]);
 }
 
-/// Whether the stream that reads the array is being captured.
+/// Whether the stream on which the array would be read now is being captured.
 bool is_captured(const ArrayObject& array) {
     const StreamRef stream = stream_for(array, py::none());
     const GilReleased released;

@@ -146,8 +146,8 @@ void bind_array_creation(py::module_& module) {
         "array"_a, py::kw_only(), "stream"_a = py::none(),
         R"(Copy a host array to a new DeviceArray, in the order of `stream`.
 
-array : numpy.ndarray or anything numpy.asarray takes; a numpy.ma array keeps its mask. It may be changed when this returns, unless its
-memory is pinned: then once `stream` has reached the copy.
+array : numpy.ndarray or anything numpy.asarray takes; a numpy.ma array keeps its mask.
+It may be changed when this returns, unless its memory is pinned: then only after `stream` has finished the copy.
 stream : bound to the new array; None means the current stream, else the default stream.
 
 Raises ArgumentError for a dtype that no device has, and CudaError when there is no memory.
@@ -198,8 +198,8 @@ array([1, 2, 3], dtype=int32))");
         R"(Create an array in managed memory, which migrates to the processor that uses it; contents are undefined.
 
 As with `pinned_array`, `numpy.asarray(x)` is a view; synchronise before the host accesses it. Where the device does not share managed
-memory while kernels run (Windows, WSL, old GPUs), `asarray` waits for all kernels, and so must you before each later access: any kernel
-that runs makes the host's access a crash. Parameters as for `device_array`.
+memory while kernels run (Windows, WSL, old GPUs), `asarray` waits for all kernels, and so must you before each later access: the
+process crashes if the host accesses it while any kernel runs. Parameters as for `device_array`.
 
 >>> import numpy as np, bascule
 >>> x = bascule.managed_array(2, "f8")

@@ -92,7 +92,8 @@ bool is_number(const py::object& value) {
 /// Transfers the values without broadcasting them first: rows are repeated on the device.
 void assign_from_host(const py::object& array, const py::object& given) {
     const ArrayObject& target = array.cast<const ArrayObject&>();
-    if (is_numpy_masked(given)) return copy_from_host(array, given, py::none());  // it says why not
+    if (is_numpy_masked(given))
+        return copy_from_host(array, given, py::none());  // raises: masks are not changed
     const py::object dtype = numpy_dtype(target.view);
     const py::object values = cast_values(as_opaque(given, dtype, target.view.shape), dtype);
     if (py::object(values.attr("shape")).equal(to_tuple(target.view.shape))) {

@@ -85,7 +85,7 @@ struct ArrayObject {
     py::object stream;                     ///< the bound stream's object, kept alive
     py::object mask{};         ///< the object of view.mask: a DeviceArray or a BitMask, kept alive; or null
     LentTensor lent{};         ///< borrowed by C code
-    RememberedTraits plain{};  ///< not_plain also if it names no stream of its device
+    RememberedTraits plain{};  ///< not_plain also if the array has no stream of its device
 
     /// The stream that the array is bound to, if `view.stream`.
     StreamRef bound_stream() const noexcept { return {view.stream.handle, device}; }

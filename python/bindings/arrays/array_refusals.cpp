@@ -185,8 +185,8 @@ constexpr std::array own_functions = {
     Foreign{"copyto", "x.copy_to_host(out), or y[...] = x"},
 };
 
-/// Handles NumPy's other functions. Those that read no elements work. Without this, the others would try to convert the
-/// array, and numpy.array_equal(x, x) takes that error for False.
+/// Handles NumPy's other functions: calls those that read no elements, and refuses all others. Without this, NumPy
+/// would try to convert the array, which raises, and numpy.array_equal(x, x) would return False because of that.
 PyObject* refuse_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     static constexpr std::array<std::string_view, 7> that_work = {
         "shape", "ndim", "size", "transpose", "iscomplexobj", "isrealobj", "result_type"};

@@ -213,8 +213,8 @@ array([0, 1, 2]))")
         .def("copy_from_host", &copy_from_host, "values"_a, py::kw_only(), "stream"_a = py::none(),
              R"(Copy host values to the array, after all work enqueued on the bound stream. Does not wait.
 
-values : numpy.ndarray of the same shape and dtype, or numbers of that shape, which are converted as in `x[...] = value`. It may be changed when this returns, unless its memory
-is pinned: then once the stream has reached the copy.
+values : numpy.ndarray of the same shape and dtype, or numbers of that shape, which are converted as in `x[...] = value`.
+It may be changed when this returns, unless its memory is pinned: then only after the stream has finished the copy.
 stream : where the copy is enqueued; None means the current stream, else the bound stream.
 
 >>> import numpy as np, bascule

@@ -8,8 +8,8 @@
 
 namespace bascule::python {
 
-/// Passed to a value's `visit_references`, which names each reference that only the value holds, once. The garbage
-/// collector either traverses them, or clears them when the object is unreachable.
+/// Passed to a value's `visit_references`, which calls it once for each reference that only the value holds. The
+/// garbage collector either traverses these references, or clears them when the object is unreachable.
 class ReferenceVisitor {
   public:
     ReferenceVisitor(visitproc visit, void* argument) noexcept : visit_(visit), argument_(argument) {}

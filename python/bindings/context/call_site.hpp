@@ -51,7 +51,7 @@ SubscriptSite current_subscript() noexcept;
 /// GPU. Thread-safe; the driver must be loaded.
 void report_call_sites() noexcept;
 
-/// The site to report for a launch: the line that created its launcher, or the line that launches while launches are watched.
+/// The site to report for a launch: the line that made its launcher, or, if launches are watched, the launching line.
 inline LaunchSite launch_site(LaunchSite made) noexcept { return watches_anything() ? current_site() : made; }
 
 }  // namespace bascule::python

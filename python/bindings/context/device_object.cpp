@@ -155,7 +155,8 @@ the thread, or to the asyncio task. The thread's current CUDA context, which oth
                 without_gil([&] { self.set_stack_bytes(wanted); });
             },
             R"(Bytes of stack that each thread of a kernel has for calls whose depth the compiler cannot know: functions that call themselves,
-calls through pointers, and alloca. The driver's default is 1024. A kernel that needs more faults: set it before the launch.
+calls through pointers, and alloca. The driver's default is 1024.
+If a kernel needs more, it faults: set this before the launch.
 
 The device sets as much memory aside for every thread that it can run at once, at the next launch, which waits for the device.)")
         .def("__eq__",

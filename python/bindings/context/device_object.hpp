@@ -24,7 +24,7 @@ std::string to_string(Device device);
 /// The device with this number, which may not have been used before. Throws: ArgumentError, CudaError.
 Device device_with(int ordinal);
 
-/// Calls resolve_at_home. Releases the GIL only if the driver must be queried.
+/// Calls resolve_at_home, unless the array is empty or its home is known. Releases the GIL only for that call.
 inline void find_home(ArrayView& array, Home& home, int told = no_device_named) {
     if (array.empty() || is_known_at_home(array.pointer, home, told)) return;
     without_gil([&] { resolve_at_home(array, home, told); });

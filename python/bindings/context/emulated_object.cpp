@@ -84,7 +84,7 @@ py::dict race_statistics() {
                     "races"_a = found.races);
 }
 
-/// Empty on a GPU, or before a device exists.
+/// Lists memory that kernels have not freed. Empty on a GPU, or before the driver is loaded.
 py::list leaks() {
     py::list list;
     const Driver* known = Driver::existing();

@@ -65,7 +65,8 @@ struct GraphObject {
     }
 };
 
-/// The caller enters or leaves the exchanged stream, without the lock.
+/// Replaces `current` and returns the former one. The lock is held only for that: the caller enters the new stream
+/// before the call, and leaves the former one after it, when it destroys it.
 std::unique_ptr<CurrentStream> exchange_current(GraphObject& object, std::unique_ptr<CurrentStream> with) {
     const std::lock_guard lock(object.entering);
     return std::exchange(object.current, std::move(with));

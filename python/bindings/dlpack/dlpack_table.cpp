@@ -53,7 +53,7 @@ void order_work_stream_after(const ArrayObject& array) {
     if (array.view.stream && array.view.stream.handle != work.handle()) make_wait_for(array, work);
 }
 
-/// A tensor without flags would let others write to a read-only array, so those are refused.
+/// Refuses read-only arrays: a borrowed tensor has no flags, and would let others write to them.
 int tensor_from_object(void* object, dlpack::Tensor* out) {
     return status_of([&] {
         const ArrayObject& array = array_of(object);

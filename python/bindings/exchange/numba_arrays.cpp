@@ -25,8 +25,8 @@ py::object as_int(PyObject* object) {
 
 // --- The classes of an array's parts -----------------------------------------------------------------------
 
-/// The class of a part of an array: its memory or its stream. These classes have a table of their own, because types
-/// that share a slot of the other table replace each other, and looking a class up takes long.
+/// The class of a part of an array: its memory or its stream. These classes have a table of their own: in
+/// remembered_types (type_profile.hpp), types that share a slot replace each other, and looking a class up takes long.
 struct Part {
     PyTypeObject* type = nullptr;
     unsigned int tag = 0;

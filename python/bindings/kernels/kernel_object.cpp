@@ -58,7 +58,7 @@ void launch_kernel(const KernelObject& self, const py::object& grid, const py::o
     make_launcher(self.kernel, std::move(plan))(*arguments);
 }
 
-/// A plan without grid and block, for everything else that a launch decides.
+/// A plan without grid and block, for `explain` and `prepare`.
 LaunchPlan unconfigured_plan() {
     LaunchPlan plan = to_plan({}, py::none());
     plan.configured = false;
@@ -331,7 +331,7 @@ With no work the call checks its arguments and launches nothing.)")
              "streams as Launcher.options has them.")
         .def(
             "explain", &explain,
-            R"(What a launch with these arguments would do, but for its grid; `kernel[grid, block].explain(...)` says that too.
+            R"(What a launch with these arguments would do; the grid is only in `kernel[grid, block].explain(...)`.
 
 Nothing is enqueued. Returns a bascule.Explanation: which function, on which device and stream, which streams would wait for which,
 and why.)")
@@ -422,7 +422,7 @@ A hint to the driver, which shared_carveout in a launch's configuration override
 
 // --- Modules -----------------------------------------------------------------------------------------------
 
-/// Compiles if a macro or an include may make the kernel.
+/// Finds a kernel by its name. Compiles if a macro or an include may define the kernel.
 KernelObject find_kernel(const Module& module, const std::string& name) {
     prepare_toolkit();
     const GilReleased released;

@@ -21,7 +21,7 @@ namespace {
 /// The C++ type of a NumPy dtype or scalar type; empty for other objects.
 std::string type_of_dtype(py::handle value) {
     py::handle modules(PyImport_GetModuleDict());
-    if (!modules.contains("numpy")) return {};  // without NumPy, no value is one
+    if (!modules.contains("numpy")) return {};  // without NumPy, no value is of its types
     const py::object numpy = modules["numpy"];
     const bool is_dtype = py::isinstance(value, numpy.attr("dtype"));
     const bool is_scalar_type =

@@ -40,8 +40,8 @@ std::string to_json(const RecordedTrace& trace, std::string name, std::string co
     return std::move(out).str();
 }
 
-/// Trace.__enter__ and __exit__. No signal handler of Python's runs between these statements, so that none can leave a trace
-/// that is never ended.
+/// Trace.__enter__ and __exit__. They are C++, so that no Python signal handler runs between their statements and
+/// leaves a trace that is never ended.
 py::object enter_trace(const py::object& self) {
     const auto limit = self.attr("_prepare")().cast<std::size_t>();
     without_gil([&] { start_trace(limit); });

@@ -96,7 +96,8 @@ ArgumentValue read_general(Reading& reading, PyObject* argument, const Parameter
     if (slot.argument == Py_None) note_null_argument(slot.pack.signature(), slot.index);
 }
 
-/// Accepts an argument by the profile of its type. Returns false if the profile is not remembered.
+/// Accepts an argument by the profile of its type. Returns false if the profile is not remembered, if no object of the
+/// type was read by its interface before, or if the type's exchange table does not give a plain array.
 [[gnu::always_inline]] inline bool accept_by_type(Reading& reading, Slot slot) {
     RememberedType* known = remembered_type(Py_TYPE(slot.argument));
     if (known == nullptr) [[unlikely]]
@@ -214,7 +215,8 @@ bool ignores_streams(const Reading& reading) noexcept {
     return !interface_sync() || (reading.options != nullptr && !reading.options->sync);
 }
 
-/// A pointer parameter for any elements, in place of `parameter`: for arrays that are part of a value.
+/// Returns a parameter with the name of `parameter` that is a pointer to any elements, to read arrays that are part of
+/// a value.
 Parameter any_pointer(const Parameter& parameter) {
     Parameter any;
     any.name = parameter.name;
@@ -269,7 +271,8 @@ Value read_image(Reading& reading, PyObject* argument, const Parameter& paramete
     return true;
 }
 
-/// Accepts the map of an array by its type's exchange table if the array is where the map was encoded.
+/// Reads the map's array by the exchange table of its type. Accepts the map if the array is contiguous and has the
+/// address and the shape with which the map was encoded.
 bool accept_map_of_tensor(Reading& reading, Slot slot, const TensorMapObject& map) {
     PyObject* const array = map.array.ptr();
     const RememberedType* const known = remembered_type(Py_TYPE(array));
@@ -300,7 +303,7 @@ bool accept_map_of_tensor(Reading& reading, Slot slot, const TensorMapObject& ma
                           : accept_map_of_tensor(reading, slot, *map);
 }
 
-/// Whether the argument is for a pointer, as far as is known before a template's function is chosen.
+/// Whether the parameter takes a pointer, as far as is known before a template's function is chosen.
 bool takes_pointer(const Parameter& parameter) noexcept {
     return parameter.type.kind == ParameterType::Kind::pointer || may_be_pointer(parameter.type) ||
            (parameter.bytes == 0 && parameter.spelling.find('*') != std::string::npos);

@@ -59,7 +59,8 @@ CodePlace odd_place(const LauncherKey& key) noexcept {
 auto& borrowers = *new std::unordered_set<KnownLaunchers*>;
 GilMutex mutex_of_borrowers;
 
-/// Called before a launcher leaves the cache. It takes ownership of its stream, because it may outlive the bascule.Stream.
+/// Called before a launcher leaves the cache. The launcher takes ownership of its stream, because it may outlive the
+/// bascule.Stream.
 void keep_stream(PyObject* launcher) noexcept { held_by<LaunchState>(launcher).keep_stream(); }
 
 /// The value of a bascule.Stream; null for other objects, and if another library's object owns the stream.

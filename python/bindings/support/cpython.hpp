@@ -26,7 +26,7 @@ inline bool interpreter_lives() noexcept {
 #endif
 }
 
-/// The state of the thread that holds the GIL; null without the GIL.
+/// The state of this thread if it holds the GIL; otherwise null.
 inline PyThreadState* attached_thread_state() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return PyThreadState_GetUnchecked();

@@ -51,7 +51,7 @@ void translate(std::exception_ptr exception) {
     }
 }
 
-/// Whether a log occurs for the first time. It contains the canonical name of the text.
+/// Whether a log occurs for the first time. Logs about different texts differ, because they name the text.
 bool is_first(const std::string& log) {
     static std::set<std::string>& issued = *new std::set<std::string>;
     static GilMutex mutex;

@@ -38,7 +38,8 @@ void keep_for_the_program(py::error_already_set exception) {
     Py_AddPendingCall(&raise_in_the_program, nullptr);
 }
 
-/// Called by the emulated device in any thread, with no lock held.
+/// Called by the emulated device in any thread, with no lock held; and by the main thread while it waits for a GPU or
+/// for a compile. Returns 1 if a signal handler raised, so that the wait ends.
 extern "C" int bascule_python_interrupted() noexcept {
     if (!is_main_thread()) {
         // The main thread may need the GIL to answer, while this thread waits for it.
@@ -148,7 +149,7 @@ bool raise_interruption(const std::string& note) {
     if (!is_main_thread() || !raised()) return false;
     try {
         if (!note.empty()) raised()->value().attr("add_note")(note);
-    } catch (const py::error_already_set&) {  // an exception class defined by the program
+    } catch (const py::error_already_set&) {  // add_note of the program's own exception class failed
     }
     raised()->restore();
     raised().reset();

@@ -14,8 +14,8 @@ void run_signal_handlers_while_waiting();
 /// Call this before anything is compiled, in any thread: only Python's main thread can be interrupted. Needs the GIL.
 void find_main_thread();
 
-/// Python's signal handlers run while the main thread waits for a compile, whose thread continues, or for a GPU.
-/// `bascule._progress` shows compiles that take long.
+/// With these, Python's signal handlers run while the main thread waits: for a compile, which goes on in its own
+/// thread, or for a GPU. `bascule._progress` shows compiles that take long.
 extern const CompileWatch compile_watch;
 extern const WaitWatch wait_watch;
 

@@ -32,7 +32,7 @@ struct Names {
     PyObject* handle = PyUnicode_InternFromString("handle");
 };
 
-/// Called first when the module is imported. Never destroyed, because module state may outlive static objects.
+/// First called when the module is imported. Never destroyed, because module state may outlive static objects.
 inline const Names& names() {
     static const Names& instance = *new Names;
     return instance;

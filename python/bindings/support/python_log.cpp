@@ -12,8 +12,8 @@ namespace {
 
 constexpr int level_number(LogLevel level) noexcept { return level == LogLevel::debug ? 10 : 20; }
 
-/// Null unless the program has imported `logging`. No logger is configured before, and importing it only for this is
-/// unnecessary.
+/// Null unless the program has imported `logging`: without that, no logger is configured, and `logging` need not be
+/// imported for this.
 py::object logger_of(const char* name) {
     const auto logging = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("logging").ptr()));
     if (!logging) {

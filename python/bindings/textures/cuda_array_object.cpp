@@ -134,8 +134,8 @@ void bind_cuda_arrays(py::module_& module) {
         module, "CudaArray", py::is_final(), collected<CudaArrayObject>(),
         R"(Memory in a layout of the driver's own, which textures sample and surfaces write.
 
-It has no address: kernels reach it through `bascule.texture` and `bascule.surface`, and copies go in and out. Its stream orders both, as
-that of a DeviceArray.
+It has no address: kernels reach it through `bascule.texture` and `bascule.surface`, and copies go in and out.
+Launches and copies are ordered with its stream, as with that of a DeviceArray.
 
 shape : as in NumPy, the width last: (width,), (height, width) or (depth, height, width), followed by the channels if
 there are several. Contents are undefined; `bascule.cuda_array` copies an array.
@@ -147,7 +147,7 @@ surface : a surface may write it.
 gather : tex2Dgather may read it.
 stream : bound to the array; None means the current stream, else the default stream.
 
-Raises ArgumentError for what no device has, and CudaError.
+Raises ArgumentError for a shape, a dtype or an option that no device supports, and CudaError.
 
 >>> import bascule
 >>> bascule.CudaArray((480, 640, 4), "u1", channels=4, surface=True).nbytes

@@ -57,7 +57,8 @@ Dimensions numbers_of(const py::object& given, const char* field) {
 int bytes_of(const py::object& given, const char* field) {
     if (given.is_none()) return 0;
     const std::int64_t bytes = to_integers(py::make_tuple(given), field)[0];
-    return bytes > 0 && bytes <= 1024 ? static_cast<int>(bytes) : -1;  // the rules refuse both 1024 and -1
+    return bytes > 0 && bytes <= 1024 ? static_cast<int>(bytes)
+                                      : -1;  // the rules refuse -1, as all above 256
 }
 
 TensorMapFill fill_of(const py::object& given) {

@@ -63,8 +63,9 @@ class TensorMapObject {
     Parameter parameter_;
 };
 
-/// Reads an array that is no argument as launches read arguments. `device`, the current one, becomes the array's. Empty if the object
-/// is not a device array. Defined in launch/arguments.cpp. Throws: as read_arguments.
+/// Reads an array outside of a launch, in the way in which launches read arguments. `device` is the current device at
+/// the call and the array's device afterwards. Empty if the object is not a device array. Defined in
+/// launch/arguments.cpp. Throws: as read_arguments.
 std::optional<ArrayView> read_array_alone(PyObject* object, Device& device);
 
 namespace detail {

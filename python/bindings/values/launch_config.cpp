@@ -65,7 +65,8 @@ Dim3 to_dim3(const char* what, py::handle object, const char* unit) {
 struct LaunchAttribute {
     const char* name;
     const char* documentation;
-    bool (*set)(LaunchConfig&, const char* name, py::handle given);  ///< false: of a wrong type
+    bool (*set)(LaunchConfig&, const char* name,
+                py::handle given);  ///< returns false if `given` has a wrong type
     py::object (*get)(const LaunchConfig&);
 };
 

@@ -62,9 +62,9 @@ ArrayView host_view(const py::object& array);
 /// Throws: ArgumentError (type) if both dtypes are numeric and numpy.can_cast(from, to, "same_kind") is false.
 void require_same_kind(const py::object& from, const py::object& to);
 
-/// Converts host values to a NumPy array of that dtype by the same rule. Integers that are not in an array are only
-/// checked against the dtype's range, so that 7 fits uint8. If the dtype is not numeric, returns an array unchanged.
-/// Throws: ArgumentError (type); OverflowError.
+/// Converts host values to a NumPy array of that dtype by the casting rule "same_kind". Integers that are not in an
+/// array are only checked against the dtype's range, so that 7 fits uint8. If the dtype is not numeric, returns an
+/// array unchanged. Throws: ArgumentError (type); OverflowError.
 py::object cast_values(const py::object& values, const py::object& dtype);
 
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-// bascule.CompileOptions, Diagnostic and CacheStatistics.
+// bascule.Diagnostic and bascule.CacheStatistics. bascule.CompileOptions is in compile_options.cpp.
 #include <string>
 #include <tuple>
 #include <vector>

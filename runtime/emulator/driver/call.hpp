@@ -1,4 +1,4 @@
-// What every exported function starts with: it counts the call, checks the state and adds to the trace.
+// Helpers of the exported functions: checks of the state, refusals with a report, look-ups of handles, and the trace.
 #pragma once
 
 #include <algorithm>
@@ -137,7 +137,7 @@ inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint6
         detail::announce(kind, stream, bytes, name);
 }
 
-/// Counts a record or wait; true when a test wants this one left out (bascule_emulated_drop).
+/// Counts an event record or a wait for an event. True if a test wants this one left out (bascule_emulated_drop).
 inline bool drops() noexcept {
     return detail::dropping.load(std::memory_order_relaxed) && detail::is_dropped();
 }

@@ -67,7 +67,7 @@ class CaptureGate {
 
 // Checks of calls that take no stream. Each costs one load while nothing is captured.
 
-/// Refuses a call that captures cannot see ("potentially unsafe"), if a capture forbids it in the calling thread.
+/// Refuses a "potentially unsafe" call, which no capture records, if a capture forbids it in the calling thread.
 /// The documentation names only cuMemAlloc; tests/gpu/captures.py records which calls a GPU's driver refuses.
 void unsafe_now(const char* name);
 
@@ -77,8 +77,8 @@ void no_capture_now(const StreamTarget& target, const char* name);
 void no_capture_now(const Context& context, const char* name);
 void no_capture_now(Event& event, const char* name);
 
-/// Refuses a call that asks whether a stream, a context or an event has completed. Such questions about what is not being
-/// captured are allowed where unsafe calls are.
+/// Refuses a call that asks whether a stream, a context or an event has completed, if what it asks about is being
+/// captured. Otherwise the call is refused where `unsafe_now` refuses calls.
 template <class Asked>
 void question_now(Asked& asked, const char* name) {
     no_capture_now(asked, name);

@@ -11,7 +11,8 @@ namespace emulated::driver {
 
 inline constexpr int most_devices = 16;
 
-/// The values of the BASCULE_EMULATED_... variables. A variable that is unset or empty has its default.
+/// The values of the BASCULE_EMULATED_... variables, CUDA_LAUNCH_BLOCKING and CUDA_DISABLE_PTX_JIT. A variable that is
+/// unset or empty has its default.
 struct Environment {
     static constexpr int default_driver = 13000;
 

@@ -99,8 +99,8 @@ struct GivenEdges {
     const CUgraphEdgeData* data = nullptr;
     std::size_t count = 0;
 };
-/// The kind of an edge between two nodes, of which `data` may be null. Throws CUDA_ERROR_INVALID_VALUE if such an edge is not
-/// allowed.
+/// The kind of an edge between two nodes: a full dependency if `data` is null. Throws CUDA_ERROR_INVALID_VALUE if such
+/// an edge is not allowed.
 streams::EdgeKind edge_kind(const CUgraphEdgeData* data, const streams::WorkNode& from,
                             const streams::WorkNode& to);
 

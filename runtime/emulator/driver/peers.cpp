@@ -26,7 +26,8 @@ EMULATED_API(cuDeviceGetP2PAttribute, 8000, int* value, CUdevice_P2PAttribute wh
     require(device != peer, CUDA_ERROR_INVALID_DEVICE);
     const bool is_access = which == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
                            which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
-    return answer(value, is_access ? 1 : 0);  // no ranks, and no arrays
+    return answer(value,
+                  is_access ? 1 : 0);  // the performance rank is 0, and kernels cannot access arrays of peers
 }
 
 /// Lets kernels of the current context use every allocation of the peer. Access is one-way. Like a driver it refuses the

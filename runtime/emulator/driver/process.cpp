@@ -118,8 +118,8 @@ void Process::forget_all_in_child() noexcept {
     detail::resetting.store(false);
 }
 
-/// Destructors of static objects that run later may still call the driver. Their operations have completed or run in
-/// those calls.
+/// Destructors of static objects that run later may still call the driver. The operations for which they wait have
+/// completed or run in those calls.
 void Process::end() noexcept {
     Process& process = get();
     streams::DriverLock::disable();
@@ -272,7 +272,8 @@ void Process::end_keeping(memory::DeviceAddress address) {
     if (!heap_->end_keeping(address) && found != owners_.end()) owners_.erase(found);
 }
 
-/// `use(owned)` of the allocation at this address, with the lock held; a default value if there is none.
+/// Returns `use(owned)` for the allocation that starts at this address, with the lock held; a default value if there is
+/// none.
 template <class Use>
 auto Process::with_owned(memory::DeviceAddress address, const Use& use) {
     const std::lock_guard lock(mutex_);

@@ -194,7 +194,8 @@ class Process {
     /// Remembers which context an allocation belongs to, until `free` or the end of the context.
     void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
              PoolShare share = {});
-    /// Reserves the address for a graph, which owns it while memory there is allocated and freed. It counts as freed now.
+    /// Reserves the address for a graph, whose launches allocate and free memory there. The memory counts as freed
+    /// until `begin_use`.
     void keep(memory::DeviceAddress address);
     void end_keeping(memory::DeviceAddress address);
     /// Notes that a graph launch allocates the memory. Returns false if it is already allocated.
@@ -309,8 +310,8 @@ inline bool is_default(CUstream handle) noexcept {
     return handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
 
-/// Resolves a stream handle for the calling thread: NULL and 1 are the current context's legacy stream, 2 is the thread's
-/// own stream.
+/// Resolves a stream handle for the calling thread: 1 is the current context's legacy stream, 2 is the thread's own
+/// stream. NULL is 2 in the _ptsz and _ptds variants of functions, otherwise 1.
 struct StreamTarget {
     CUresult state = CUDA_SUCCESS;  ///< if it is an error, nothing else is set
     Context* context = nullptr;

@@ -24,7 +24,7 @@ struct SharedFile {
     bool operator==(const SharedFile&) const = default;
 };
 
-/// True if the event's newest record was made by this process. Its streams know more about such a record.
+/// True if this process made the event's newest record. Then the event's own state answers queries and waits.
 bool is_newest_here(const Event& event) noexcept;
 /// Begins a record of the event on `target` that all processes see.
 void begin_shared_record(Event& event, const StreamTarget& target);

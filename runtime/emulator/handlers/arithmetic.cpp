@@ -266,7 +266,7 @@ struct Relu {
     }
 };
 
-// cvt.pack: clamps a and b and puts them in the high bits of d, above the low bits of c.
+// cvt.pack: clamps a and b and puts them in the low bits of d, b lowest. For 8 bits, the low half of c is above them.
 template <class T>
 const Instruction* convert_pack(Lanes& s, const Instruction* i) {
     u32* d = lanes_at<u32>(s, i->operand[0]);
@@ -340,7 +340,7 @@ const Instruction* select(Lanes& s, const Instruction* i) {
         });
 }
 using SlctInteger = decltype([]<class T>(T a, T b, s32 c) -> T { return c >= 0 ? a : b; });
-// a negative subnormal is -0, which is not below 0
+// With .ftz a negative subnormal c is -0, which is not below 0.
 using SlctFlushed = decltype([]<class T>(T a, T b, float c) -> T { return c > -0x1p-126f ? a : b; });
 using SlctFloat = decltype([]<class T>(T a, T b, float c) -> T { return c >= 0 ? a : b; });
 

@@ -103,7 +103,7 @@ const Instruction* reduce_tensor(Lanes& s, const Instruction* i) {
 
 template <Space Where, class T, class Op>
 const Instruction* atomic(Lanes& s, const Instruction* i) {
-    const u32 alignment = i->count > 1 ? i->count : sizeof(T);  // a vector is aligned like its first element
+    const u32 alignment = i->count > 1 ? i->count : sizeof(T);  // the first element checks the whole vector
     if (!locate<Where>(s, i, i->operand[1], sizeof(T), alignment, true)) return stopped(s, i);
     using U = BitsOf<T>;
     T* d = lanes_at<T>(s, i->operand[0]);

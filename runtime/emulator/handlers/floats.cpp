@@ -207,7 +207,8 @@ void add_rounded(Registry& r, Operation operation, FlagSet flags) {
 template <class F, int Arity>
 void add_basic(Registry& r, Operation operation) {
     add_rounded<F, float, Arity>(r, operation, {});
-    // Such small sums are exact, and no root or reciprocal below 2^-126 rounds up to it.
+    // Only products and quotients below 2^-126 can round up to it: sums are exact, and no root or reciprocal is so
+    // close.
     constexpr bool rounds = __is_same(F, FMul) || __is_same(F, Fma) || __is_same(F, FDiv);
     using Flushing = std::conditional_t<rounds, FtzRounded<F>, Ftz<F>>;
     add_rounded<Flushing, float, Arity>(r, operation, {Flag::ftz});
@@ -329,7 +330,7 @@ void register_floats(Registry& r) {
 
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
-    // PTX has saturation and flushing only for f16.
+    // PTX has saturation and flushing for f16 and not for bf16.
     const auto add_fma = [&]<bool Saturate, bool Relu>(FlagSet flags) {
         using Flushing = SmallFma<Half, Saturate, Relu, true>;
         add_flushing<SmallFma<Half, Saturate, Relu>, 3, Flushing>(r, Operation::fma, flags);

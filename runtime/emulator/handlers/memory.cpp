@@ -82,7 +82,7 @@ inline bool follows(const A* a, Pattern pattern) {
     return are_zero(wrong);
 }
 
-// Scattered addresses are checked again after this many instructions, because another warp may follow a pattern.
+// After this many scattered accesses an instruction looks for a pattern again, because another warp may follow one.
 constexpr std::uint8_t patience = 32;
 
 template <class A, u32 Step>

@@ -201,9 +201,9 @@ inline __attribute__((always_inline)) void add_products(Sums<T>& sums, const T* 
 }
 
 // --- sparse A ----------------------------------------------------------------------------------------------
-// Metadata has two bits for each stored unit of A: one element, two 4-bit elements, or half of a tf32. They give the index
-// of the unit among four. A row of A has as many bits as it has units including those that are not stored. Which lanes hold
-// them depends on that number.
+// Metadata has two bits for each stored unit of A: one element, two 4-bit elements, or half of a tf32. They give the
+// index of the unit among four. A row's metadata has as many bits as the row has units, stored or not. Which lanes hold
+// the bits depends on that number.
 
 void find_columns(const u32* metadata, u32 selector, const Product& p, u8 (*columns)[most_stored]) {
     const u32 units = p.a == Type::tf32                    ? p.depth * 2u

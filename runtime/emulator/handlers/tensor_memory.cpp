@@ -56,7 +56,7 @@ inline void move_elements(Lanes& s, const Instruction* i, const Strides& at, std
     });
 }
 
-// Moves the matrix if all lanes have the same address and the whole matrix is in one allocation.
+// Moves a matrix that is at `host` as a whole: all lanes have the same address and stride.
 template <bool Loads>
 void move_whole(Lanes& s, const Instruction* i, const Strides& at, std::byte* host) {
     if (at.f.inner_contiguous && at.f.registers == 1) {
@@ -77,7 +77,8 @@ void move_whole(Lanes& s, const Instruction* i, const Strides& at, std::byte* ho
     move_elements<Loads, 8>(s, i, at, host);
 }
 
-// Moves the matrix lane by lane if addresses differ or a part is not in memory. Writes nothing if an access fails.
+// Moves the matrix lane by lane, for lanes whose addresses or strides differ or a matrix that is not in one place.
+// Writes nothing if an access fails.
 template <bool Loads, Space Where>
 bool move_lanes(Lanes& s, const Instruction* i, const Fragment& f) {
     const u32* strides = lanes_at<u32>(s, i->operand[2]);

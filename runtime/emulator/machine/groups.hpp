@@ -27,7 +27,7 @@ inline const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What 
     return fault(s, i, what, s.mask);
 }
 
-/// Returns `i`, or a fault if the block has run too long or is no longer wanted.
+/// Returns `i`, or null with a fault if the block has run too long or is no longer wanted.
 const Instruction* watched(Lanes& s, const Instruction* i);
 
 /// Called when the budget of backward branches and calls is used up at `i`. Continues at `next`, unless the watchdog

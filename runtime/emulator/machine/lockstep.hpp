@@ -12,8 +12,8 @@ namespace emulated::machine {
 /// Fills Code::lockstep after the instructions have their handlers.
 void link_lockstep(const program::Code& code);
 
-/// True if all lanes of the warp exist, are at the same position outside called functions, and have no asynchronous copies
-/// pending.
+/// True if all lanes of the warp are ready at the same position outside called functions, and the warp has begun no
+/// asynchronous copies.
 bool can_run_in_lockstep(const Warp& warp) noexcept;
 
 /// Runs warps that are at the same position until they end, wait at a barrier or use up their budget. Returns true if they

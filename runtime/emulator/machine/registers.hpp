@@ -7,8 +7,8 @@
 namespace emulated::machine {
 namespace {
 
-/// Continues with `i`; compilers turn the call into a jump. Backward branches return to the warp's loop instead, so that
-/// without such jumps the stack depth is bounded by the code's length.
+/// Continues with `i`; compilers turn the call into a jump. Backward branches return to the warp's loop instead, so
+/// that the code's length bounds the stack depth if a compiler does not do that.
 inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return i;

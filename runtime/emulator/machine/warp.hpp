@@ -37,7 +37,7 @@ struct Warp {
     std::uint32_t met_after_exits = ~0u;  ///< the value of `exited` when waiting groups were last tried
     std::byte* registers = nullptr;
     std::vector<Group> groups;   ///< all groups that are not running
-    bool has_transfers = false;  ///< it began asynchronous copies; the members below are in use
+    bool has_transfers = false;  ///< it began asynchronous copies; the next two members are in use
     LaneCopies copies;
     std::array<std::uint32_t, 32> bulk_groups{};  ///< groups that each lane has committed
     /// Lanes that arrived at the cluster's barrier and have not waited since; those of them that arrived in an odd phase.
@@ -109,8 +109,8 @@ inline constexpr std::uint32_t most_alone_budget = 1u << 16;
 inline constexpr std::uint32_t instructions_between_looks = 1u << 23;
 /// The same between two looks at the other groups of the warp.
 inline constexpr std::uint32_t shared_budget = 1u << 10;
-/// The same for blocks that wait for each other. A looping group mostly waits for a block that does not run, so at first it
-/// yields early, and later while nothing else happens.
+/// The same for blocks that wait for each other. A looping group mostly waits for a block that does not run, so the
+/// budget starts small; it doubles in each turn in which the block passes no barrier.
 inline constexpr std::uint32_t least_cooperative_budget = 1u << 3, most_cooperative_budget = 1u << 10;
 
 }  // namespace emulated::machine

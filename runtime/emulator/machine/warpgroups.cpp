@@ -33,7 +33,8 @@ void WarpgroupProducts::own(std::uint32_t sums, Place place) {
     sums_[sums].places.push_back(place);
 }
 
-// The sums that these registers stand for, with the type and shape of D that the product has; `none` if there are none.
+// The index of the outstanding sums that these registers stand for. `none` if there are none, or if their type or shape
+// is not that of the product's D.
 std::uint32_t WarpgroupProducts::find(const program::Product& product, const std::uint32_t* places,
                                       std::uint32_t count) {
     const std::uint32_t first = owner(places[0]);

@@ -46,7 +46,7 @@ struct WarpgroupProduct {
     std::uint16_t bits = 0;  ///< ProductBits and WarpgroupBits
     bool adds = false;       ///< D = A B + D, otherwise D = A B
     SharedMatrix a, b;
-    std::uint32_t first = 0;  ///< block of 8 rows of A at which the warp's begin
+    std::uint32_t first = 0;  ///< the block of 8 rows of A at which the warp's rows begin
     std::uint32_t selector = 0;
     std::uint32_t group = 0;
     std::uint32_t sums = 0;  ///< index of the accumulators
@@ -79,7 +79,7 @@ class WarpgroupProducts {
     /// Computes the products of all committed groups except the last `recent`, and writes the accumulators that no other
     /// outstanding product uses.
     void wait(std::uint32_t recent, std::byte* registers, const std::byte* shared);
-    /// Lets the register at `to` receive an outstanding result like the one at `from`, if that is one.
+    /// If the register at `from` is to receive an outstanding result, lets the one at `to` receive it, too.
     void copy(std::uint32_t to, std::uint32_t from);
 
     bool fenced = false;         ///< the warp has executed wgmma.fence

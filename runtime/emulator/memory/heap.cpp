@@ -32,7 +32,8 @@ constexpr unsigned char freed_poison = 0xDB;  // fills freed memory until its ra
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) noexcept { return (value + to - 1) / to * to; }
 
-/// Two mappings of the same size: addresses for kernels, which the host cannot access, and the bytes for them.
+/// Two mappings of the same size: one gives addresses to kernels and cannot be accessed by the host, the other holds
+/// the bytes.
 class Window {
   public:
     explicit Window(std::uint64_t wanted) {

@@ -36,7 +36,8 @@ class Heap final : public Memory {
     /// Makes the address stay reserved after each `free`, until `end_keeping`. For memory of graphs, which every launch
     /// allocates at the same address.
     void keep(DeviceAddress address);
-    /// Returns true if memory is allocated there, which the next `free` frees; otherwise the address is released now.
+    /// Ends `keep`. If memory is allocated at the address, returns true, and the next `free` also releases the address.
+    /// Otherwise releases the address now and returns false.
     bool end_keeping(DeviceAddress address);
     /// Makes reserved memory valid. Returns false if `address` is not reserved.
     bool commit(DeviceAddress address);

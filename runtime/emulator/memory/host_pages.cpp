@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t host_page_bytes = 4096;
 
-/// The system call reads 8 bytes at the address before it rejects `how`, and changes nothing.
+/// Calls rt_sigprocmask with an invalid `how`: it reads 8 bytes at the address before it rejects `how`, and changes
+/// nothing.
 bool is_readable(DeviceAddress address) noexcept {
     constexpr long no_such_how = -1;
     return syscall(SYS_rt_sigprocmask, no_such_how, address, nullptr, std::size_t{8}) == 0 || errno != EFAULT;

@@ -14,8 +14,8 @@ namespace emulated::memory {
 /// Thread-safe.
 class HostPages {
   public:
-    /// The page that contains `address`; null if the process may not read it. Never freed. Unmapping a page while a kernel
-    /// uses it is a fault of the process.
+    /// The page that contains `address`; null if the process may not read it. The result is never
+    /// freed. If a page is unmapped while a kernel uses it, the process crashes.
     const Allocation* find(DeviceAddress address);
 
   private:

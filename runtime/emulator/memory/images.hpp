@@ -69,7 +69,7 @@ struct ImageObject {
     /// The mipmap level by number; 0 is the largest.
     const Image& level(std::size_t number) const { return number == 0 ? image : smaller_levels[number - 1]; }
     std::size_t levels() const noexcept { return 1 + smaller_levels.size(); }
-    /// The bytes from the first byte of the first level to the last byte of the last.
+    /// Number of bytes from the first byte of the first level to the last byte of the last level.
     std::uint64_t span() const {
         const Image& last = level(smaller_levels.size());
         return last.address - image.address + last.span();

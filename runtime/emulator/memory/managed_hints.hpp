@@ -34,7 +34,7 @@ class ManagedHints {
         const auto last = begin_at((offset + bytes + page_bytes - 1) / page_bytes);
         for (auto piece = first; piece != last; ++piece) change(piece->second);
     }
-    /// The hints of all pages of a range.
+    /// The hints of a range: one entry for each piece of it, in the order of addresses.
     std::vector<Hints> of(std::uint64_t offset, std::uint64_t bytes) const {
         const std::lock_guard lock(mutex_);
         std::vector<Hints> found;

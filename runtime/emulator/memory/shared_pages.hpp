@@ -28,8 +28,8 @@ class SharedPages {
     /// is the first byte of the whole window, which has `window_bytes`. Returns false without a change if there is no file
     /// or no memory.
     bool share(std::byte* window, std::uint64_t window_bytes, std::uint64_t offset, std::uint64_t bytes);
-    /// Called when the allocation is freed. Pages that contain nothing else become ordinary memory again, and zeros for
-    /// processes that still map them.
+    /// Called when the allocation is freed. Pages that contain nothing else become ordinary memory again;
+    /// processes that still map them read zeros.
     void end_sharing(std::byte* window, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
     /// Maps whole pages of another process's file. Returns false on failure.

@@ -16,7 +16,7 @@ constexpr std::uint32_t element_sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4
 
 bool is_float(TensorElement element) { return element >= TensorElement::f16; }
 
-/// The 128 bytes, from the first. The rest is zero.
+/// The beginning of the 128 bytes; those after it are zero.
 struct Stored {
     std::uint64_t mark;  ///< a digest of the other bytes
     std::uint64_t address;

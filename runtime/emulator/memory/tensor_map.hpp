@@ -22,8 +22,9 @@ struct TensorMap {
     DeviceAddress address = 0;
     std::array<std::uint64_t, 4> strides{};  ///< in bytes, of the dimensions from 1 on
     std::array<std::uint64_t, 5> extents{};  ///< in elements
-    std::array<std::uint32_t, 5> box{};      ///< tiled: elements from the first to after the last
-    std::array<std::uint32_t, 5> steps{};    ///< elements from one of the tile to the next
+    std::array<std::uint32_t, 5> box{};      ///< for a tiled map: the tile's extent in the array, in elements
+    std::array<std::uint32_t, 5>
+        steps{};  ///< from one element of the tile to the next, in elements of the array
     std::uint32_t rank = 0;
     std::uint32_t type = 0;        ///< a TensorElement
     std::uint32_t interleave = 0;  ///< 0: none, 1: slices of 16 bytes, 2: of 32 bytes
@@ -36,7 +37,7 @@ struct TensorMap {
     std::uint32_t channels = 0, pixels = 0;  ///< of a tile
 
     /// Returns which rule of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col the values break, as a sentence without its
-    /// end; empty if none. `type` and `swizzle` may be those of newer GPUs, which is such a rule here.
+    /// end; empty if none. Values of `type` and `swizzle` that only newer GPUs support break a rule, too.
     std::string why_invalid() const;
 
     TensorElement element() const noexcept { return static_cast<TensorElement>(type); }
@@ -45,7 +46,7 @@ struct TensorMap {
     std::uint32_t swizzle_bytes() const noexcept { return swizzle == 0 ? 0 : 16u << swizzle; }
     /// Elements of a tile along its innermost dimension.
     std::uint32_t row_elements() const noexcept { return im2col ? channels : box[0]; }
-    /// Elements of a tile along another dimension, when it is tiled.
+    /// Elements of a tile along another dimension of a tiled map.
     std::uint32_t box_elements(std::size_t dimension) const noexcept {
         return (box[dimension] + steps[dimension] - 1) / steps[dimension];
     }

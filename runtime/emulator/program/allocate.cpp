@@ -49,9 +49,10 @@ struct Interval {
     std::size_t from = static_cast<std::size_t>(-1), to = 0;
 };
 
-// A use in step i is at 2i, a result at 2i + 1, so that a source that ends may share its place with the result. Registers
-// are followed from the blocks that read them back to those that write them, so the work grows with the length of lifetimes
-// and not with registers times blocks.
+// Finds the intervals in which registers are live. Step i reads at position 2i and writes at 2i + 1, so that a source
+// that is used for the last time may share its place with a result. Registers are followed from the blocks that read
+// them back to those that write them, so the work grows with the length of lifetimes and not with registers times
+// blocks.
 class Liveness {
   public:
     Liveness(const Body& body, std::vector<Block> blocks)

@@ -29,8 +29,8 @@ struct Instruction {
     static constexpr std::uint16_t backward = 2;   ///< branch: to an earlier instruction
     static constexpr std::uint16_t has_count = 4;  ///< bar: operand[1] is a thread count
     static constexpr std::uint16_t counts = 16;    ///< bar: operand[2] is a predicate to count
-    /// ld, st: the addresses differ from those of the last instruction that looked for this pattern, in the same run of the
-    /// same lanes, only by a displacement that is equal for all lanes
+    /// ld, st: an earlier instruction of the same straight-line code has found the pattern of these addresses; its own
+    /// addresses differ from these only by a displacement that is equal for all lanes
     static constexpr std::uint16_t same_pattern = 32;
     static constexpr std::uint16_t narrow = 8;   ///< memory: the address register has 32 bits
     static constexpr std::uint16_t strong = 64;  ///< memory: .relaxed or stronger
@@ -44,7 +44,8 @@ struct Instruction {
 
     mutable void (*handler)() = nullptr;  ///< a machine::Handler, set when the machine links the code
     std::int64_t immediate = 0;           ///< address offset, branch target or index
-    /// Results first; for vectors an index into Code::lists. The last operand of ld_used has one bit per used byte.
+    /// Results first; for vectors an index into Code::lists. The last operand of ld_used has a bit for each byte, which
+    /// is 1 if the byte is used.
     std::array<std::uint32_t, 6> operand{};
     static constexpr std::size_t pattern = 4;  ///< ld, st: this operand is the index of the pattern's cache
     std::uint16_t count = 1;  ///< vector length; for atom the bytes of the vector that starts here

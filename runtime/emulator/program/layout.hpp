@@ -26,7 +26,7 @@ class Layout {
     Layout(Code& code, const ptx::Function& entry) : code_(code), entry_(entry) {}
 
     /// A place with `value` in 32 lanes of `bytes` each; 0 bytes means a predicate. `global`: adds the address of that
-    /// global.
+    /// global. `dynamic_shared`: adds the address of dynamic shared memory.
     Ref constant(std::uint64_t value, unsigned bytes, std::int32_t global = -1, bool dynamic_shared = false);
     /// A place with the kernel parameter at `offset`, extended to `bytes` per lane.
     Ref parameter(std::uint32_t offset, Type type, unsigned bytes);

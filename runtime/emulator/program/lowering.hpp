@@ -181,7 +181,8 @@ class Lowering {
     unsigned width(const ptx::Operand& operand) const;  ///< of a register in bytes; 0 for a predicate
     void require_register_of(const ptx::Operand& operand, Type type, unsigned bytes) const;
     void require_alike(const std::vector<ptx::Operand>& elements) const;
-    /// A register or constant of the type. With `bytes`, a register of that size if the instruction allows wider ones.
+    /// The operand as a register or constant of the type. `bytes`: the size of the register, for instructions that
+    /// allow registers wider than the type; 0: the size of the type.
     Ref source(const ptx::Operand& operand, Type type, unsigned bytes = 0);
     void require_special(const ptx::Operand& operand, Type type, unsigned bytes = 0) const;
     void require_barrier(const ptx::Operand& number, const ptx::Operand* threads) const;

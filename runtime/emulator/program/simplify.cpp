@@ -158,8 +158,8 @@ void join_addresses(Body& body, const Layout& layout) {
 
 void share_addresses(Body& body) {
     const std::vector<bool> leader = leaders(body);
-    // Maps (address, bytes, narrow, per-thread space) to the first step that had them, and to the first step for each space
-    // and base.
+    // A pattern is an address register, bytes, narrow and whether the space is per thread. Kept are the first step with
+    // each pattern, and the first with it for each space and base register.
     using Pattern = std::tuple<Ref::Kind, std::uint32_t, std::size_t, bool, bool>;
     using Place = std::tuple<std::uint64_t, std::uint32_t>;
     struct Seen {

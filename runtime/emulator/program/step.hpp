@@ -26,7 +26,8 @@ struct Step {
     std::vector<Ref> results, sources;  ///< in the machine's order: results, then sources
     std::vector<Ref> list;              ///< more results, then more sources, which are stored in Code::lists
     std::size_t listed_results = 0;
-    std::vector<Code::Place> kept;  ///< registers saved by frames and calls through pointers
+    std::vector<Code::Place>
+        kept;  ///< registers that a frame saves; arguments or results of a call through a pointer
     std::int64_t immediate = 0;
     std::int32_t label = -1;  ///< branch target
     std::uint16_t bits = 0;
@@ -73,7 +74,7 @@ struct Body {
     std::vector<Step> steps;
     std::vector<std::uint8_t> register_bytes;  ///< of each virtual register: 2, 4 or 8; 0 for a predicate
     std::vector<std::size_t> labels;           ///< by label: the step that it precedes
-    std::vector<bool> unshared;                ///< by register: has its place alone; empty: no register has
+    std::vector<bool> unshared;  ///< by register: no other may have its place; empty: false for all
 };
 
 /// The result of allocate_registers, which assigns a place to every virtual register. Values that are never live at the
@@ -100,8 +101,8 @@ void join_addresses(Body& body, const Layout& layout);
 /// displacement.
 void share_addresses(Body& body);
 
-/// Lets copies of accumulators of wgmma follow results that are still outstanding, and gives the accumulators places that
-/// no other register shares (Body::unshared).
+/// Lets copies of accumulators of wgmma receive results that are still outstanding, and gives accumulators and copies
+/// places that no other register shares (Body::unshared).
 void follow_sums(Body& body);
 
 /// Turns forward branches over straight-line steps into guards of these steps, so that lanes need not diverge and rejoin.

@@ -1,4 +1,4 @@
-// Sizes that an assembler for the emulated device's architecture refuses to exceed, in bytes.
+// Limits of an assembler for the emulated device's architecture, and the shared memory that CUDA reserves, in bytes.
 #pragma once
 
 #include <cstdint>

@@ -109,7 +109,7 @@ class Parser {
         if (value > UINT32_MAX) fail("{} has 32 bits, and {} needs more", what, value);
         return static_cast<std::uint32_t>(value);
     }
-    /// A name that is declared. Words with dots are instructions.
+    /// Parses a name that is being declared. A word with a dot is an opcode and not a name.
     std::string_view new_name(std::string_view what) {
         if (peek().text.find('.') != std::string_view::npos) fail_before(what);
         return word(what);
@@ -161,7 +161,7 @@ class Parser {
     void version() {
         const Token& token = take();
         const std::string_view text = token.text;
-        const std::size_t dot = text.find('.');  // none in 0d3FF0000000000000
+        const std::size_t dot = text.find('.');  // not found in 0d3FF0000000000000, which is a number too
         if (token.kind != TokenKind::floating || dot == text.npos) fail(".version needs MAJOR.MINOR");
         std::from_chars(text.data(), text.data() + text.size(), module_.major);
         std::from_chars(text.data() + dot + 1, text.data() + text.size(), module_.minor);
@@ -643,7 +643,7 @@ class Parser {
         if (accept(".calltargets") || accept(".callprototype")) return skip_past(";");
         if (accept(".section")) return section();
         if (token.kind == TokenKind::directive) {
-            is_extern_ = false;  // .extern stands at module scope
+            is_extern_ = false;  // only declarations at module scope can be .extern
             if (const auto space = variable_space()) {
                 return variables(*space, function_->variables, &scopes_.back());
             }
@@ -882,12 +882,13 @@ class Parser {
     std::size_t depth_ = 0;           ///< nesting depth, see Level
     std::size_t registers_ = 0;       ///< in the module so far
     std::uint32_t used_bytes_ = ~0u;  ///< for the next load
-    bool is_extern_ = false;          ///< applies to the next declaration
-    bool is_local_ = false;           ///< has none of .extern, .visible, .weak, .common
+    bool is_extern_ = false;          ///< the next declaration is .extern
+    bool is_local_ = false;           ///< the next declaration has none of .extern, .visible, .weak, .common
     bool in_ptr_ = false;
     unsigned element_bytes_ = 0;
     SourcePlace loc_{}, caller_{};
-    std::map<SourcePlace, SourcePlace> callers_;  ///< for the function's inlined code
+    std::map<SourcePlace, SourcePlace>
+        callers_;  ///< by place in inlined code: the call in the outermost function
 };
 
 }  // namespace

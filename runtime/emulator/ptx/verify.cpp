@@ -36,7 +36,7 @@ void verify_parameters(const Module& module, const Function& function) {
                                       "{}: pass a pointer to the larger ones",
                                       demangled(function.name), end, most));
     }
-    // A function's arguments are in a thread's local memory.
+    // Each parameter must fit into local memory, because a GPU may pass arguments there.
     for (const Variable& variable : function.variables) {
         if (variable.space == Space::param && variable.bytes > limits::local) {
             throw SyntaxError(variable.line,

@@ -28,7 +28,7 @@ std::uint64_t written(const Page& page, std::size_t word) noexcept {
     return bits_of(page, Access::write, word) | bits_of(page, Access::strong_write, word);
 }
 
-/// The bytes of a word with conflicting accesses that need an order.
+/// A mask of the bytes of a word (64 bytes) at which the accesses conflict and need an order.
 std::uint64_t conflicts(const Page& a, const Page& b, std::size_t word) noexcept {
     return (bits_of(a, Access::write, word) & any_of(b, word)) |
            (bits_of(b, Access::write, word) & any_of(a, word)) |

@@ -14,7 +14,8 @@ struct Moment {
     std::uint64_t count = 0;
 };
 
-/// For each chain, the last operation known to precede. Nothing is known about chains that are not listed.
+/// For each chain, the last operation that is known to precede the clock's owner, such as a stream's next operation.
+/// Nothing is known about chains that are not listed.
 class VectorClock {
   public:
     std::uint64_t known_of(std::uint64_t chain) const noexcept {

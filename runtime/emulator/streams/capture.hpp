@@ -122,7 +122,7 @@ class Captures {
     Refusal ask(const CaptureTarget& target);
     Refusal ask(CapturedMark& mark);
     Refusal ask_context(const void* context);
-    /// Checks a call that captures cannot see. `mode` is the calling thread's.
+    /// Checks a "potentially unsafe" call, which no capture records. `mode` is the calling thread's.
     Refusal unsafe(std::uint64_t thread, CaptureMode mode);
 
     /// Describes the capture of a stream. Never invalidates it.

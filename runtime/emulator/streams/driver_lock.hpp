@@ -1,5 +1,6 @@
 // The lock of the whole driver. Every exported function takes it, and host functions run under it. A real driver has such
-// locks, so a thread that calls it while holding a lock that a host function needs (Python's GIL) never returns.
+// locks, so a thread that calls it while holding a lock for which a running host function waits (Python's GIL) never
+// returns.
 #pragma once
 
 namespace emulated::streams {

@@ -199,8 +199,8 @@ void Graph::wait(Stream& stream, Event& event) {
     settle(event);
     arrive(stream);
     if (detector_.on()) detector_.join(stream.timeline.known, event.known);
-    // In the legacy default stream a wait is an operation between the blocking streams, even if there is nothing to wait
-    // for.
+    // In the legacy default stream a wait is an operation: it orders the blocking streams even if there is nothing to
+    // wait for.
     if (event.node == nullptr && !stream.legacy) return;
     Nodes before = before_next(stream);
     before.push_back(event.node);

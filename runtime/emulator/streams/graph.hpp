@@ -86,8 +86,8 @@ class Graph {
     void synchronize(Stream& stream);
     void synchronize(Event& event);
     void synchronize_all();
-    /// Waits until everything pending has run. Unlike after a synchronisation, callers may not rely on the order: frees,
-    /// for example, wait longer than documented.
+    /// Waits until everything pending has run. Unlike a synchronisation, this tells the search for races nothing,
+    /// because programs may not rely on the wait: frees, for example, wait longer than documented.
     void drain();
     /// True if everything has run; false while another thread runs it. If no thread runs operations by itself, this runs
     /// what is pending, so that polling ends.

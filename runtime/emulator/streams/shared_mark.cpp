@@ -29,7 +29,8 @@ SharedMark::~SharedMark() {
     close(file_);
 }
 
-/// A slot is reused only when its earlier record is done, so that a later record does not imply it.
+/// A slot is reused only when its earlier record is done: when the later one finishes, the earlier one counts as done,
+/// too.
 std::uint64_t SharedMark::begin() noexcept {
     std::uint64_t before = page_->newest.load();
     do {

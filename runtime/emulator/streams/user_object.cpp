@@ -1,5 +1,5 @@
-// Destructors wait for a call of the driver, because the last reference may be released with a lock held or in a thread
-// that runs a graph.
+// Destructors run only when a driver call returns (DueDestructors), because the last reference may be released with a
+// lock held or in a thread that runs a graph.
 #include "streams/user_object.hpp"
 
 #include <mutex>

@@ -107,7 +107,7 @@ std::function<void()> decide(const WorkNode& node) {
         std::vector<SharedWork>& works = bodies.emplace_back();
         for (const Step& step : flattened.steps) works.push_back(step.work);
     }
-    // Bodies run one after another within the node's own operation, an order that all edges allow.
+    // The operations of a body run one after another within the node's own operation; all edges allow that order.
     return [condition = node.condition, choice = node.choice, bodies = std::move(bodies)] {
         const auto run = [&](std::size_t index) {
             for (const SharedWork& each : bodies[index]) (*each)();

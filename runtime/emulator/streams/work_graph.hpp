@@ -19,7 +19,8 @@ namespace emulated::streams {
 struct WorkGraph;
 struct WorkNode;
 
-/// The kind of an edge, as in CUgraphEdgeData. Zeros: a full dependency. An overlap that an edge allows is not required.
+/// The kind of an edge, as in CUgraphEdgeData. Zeros: a full dependency. All edges are treated as full
+/// dependencies, because an overlap that an edge allows is not required.
 struct EdgeKind {
     std::uint8_t from_port = 0, to_port = 0, type = 0;
     bool operator==(const EdgeKind&) const = default;
@@ -111,7 +112,7 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     bool embedded = false;            ///< owned by a node, which destroys it
     bool is_client = false;           ///< has a handle: its nodes are found by their handles
     std::uint64_t id = 0;
-    /// The executable graph, for a graph with memory or conditional nodes, of which there can be one at a time.
+    /// For a graph with memory or conditional nodes: its executable graph, of which there can be only one at a time.
     std::weak_ptr<const void> instance;
 
     WorkGraph();

@@ -42,8 +42,8 @@ void unary(const Call& call, Answers& out) {
                                 [&](mpfr_ptr r, auto rounding) { return Compute(r, a, rounding); }));
     });
 }
-// Approximations are correctly rounded, except for the first rounding to double; ex2 of halves rounds to zero, as on
-// GPUs.
+// Rounded correctly here. One unit of error is allowed, because the device rounds to double first, and ex2 of halves
+// toward zero, as GPUs do.
 template <Unary Compute>
 void approximate(const Call& call, Answers& out) {
     unary<Compute>(call, out);

@@ -1,6 +1,6 @@
 // Written from the pages of the video instructions in the PTX ISA: partSelectSignExtend, optSaturate, optSecondaryOp,
-// optMerge, and the loops over two or four parts. For scalar ones, an H100 differs where a comment says so: those are
-// its results, and those of the machine code that ptxas makes for it.
+// optMerge, and the loops over two or four parts. Where a comment says that an H100 differs from PTX, scalar
+// instructions follow the H100, and the machine code that ptxas makes for it.
 #include "reference/video.hpp"
 
 #include <array>
@@ -39,9 +39,9 @@ Wide wrapped(Wide value, unsigned width, bool with_sign) {
     return with_sign && low >= all / 2 ? low - all : low;
 }
 
-// PTX clamps as `clamped_to` does. An H100 differs: it clamps a shift to the range of a word, even if the destination
-// is a part, after it has cut the value to 34 bits. Other negative values become the greatest value of a part. An
-// unsigned word is not clamped from above.
+// PTX clamps as `clamped_to` does. An H100 differs. It cuts the result of a shift to 34 bits and clamps it to the range
+// of a word, even if the destination is a part. For other instructions, a negative value becomes the greatest value of
+// a destination that is a part, and an unsigned word is not clamped from above.
 Wide saturated_to(Wide value, unsigned width, bool with_sign, bool shifts) {
     if (shifts) return clamped_to(wrapped(value, 34, true), 32, with_sign);
     if (width < 32) return clamped_to(value < 0 ? Wide{1} << 32 : value, width, with_sign);

@@ -165,7 +165,10 @@ SITUATIONS: dict[Callable[[], int], int] = {  # with the number of compiles that
 
 
 def file_calls() -> None:
-    """Each file call fails in each way, once and then permanently; reads and writes also return 0."""
+    """Each file call fails once with each error; unless QUICK, also three times with EINTR and from then on with EIO.
+
+    Reads and writes also return 0, from that call on.
+    """
     for situation, allowed in SITUATIONS.items():
         if QUICK and situation not in (hit_after_a_day, sweep):
             continue
@@ -192,7 +195,7 @@ def _one_fault(situation: Callable[[], int], allowed: int, at: int, error: int, 
     spent = compiled(value, what)
     name = call_name(at)
     if disarm() <= at:
-        return  # there was no such call: by now the header is old enough to be trusted unread
+        return  # fewer calls than were counted: the header is now old enough to be trusted unread
     counts["faults"] += 1
     counts[f"{name} gives {kind}"] += 1
     check_recovery(value, allowed, spent, f"{what} ({name})")

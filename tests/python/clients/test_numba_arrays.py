@@ -97,7 +97,7 @@ def test_a_launch_reads_an_array_without_its_property(cuda, seen):
 
 
 def outcome(seen: Callable[..., Any], array: Any, name: str) -> Any:
-    """Returns the result of a launch, or the message of its error: the interface forbids stream 0."""
+    """Returns the result of a launch, or the message of its error, which stream 0 causes: the interface forbids it."""
     try:
         return seen(array, name)
     except ValueError as error:

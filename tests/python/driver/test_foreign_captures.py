@@ -1,6 +1,6 @@
-"""Arrays in another library's capture are kept, however the host waited before: the library announces none.
+"""Arrays used in another library's capture are kept alive, however the host waited before.
 
-All waits and captures are driver calls, as those of CuPy and PyTorch are.
+The library tells Bascule of no wait and no capture: all are driver calls, as those of CuPy and PyTorch are.
 """
 
 from __future__ import annotations

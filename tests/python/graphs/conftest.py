@@ -98,8 +98,8 @@ def captured_by_others(stream: bascule.Stream, mode: int = 0) -> Iterator[Captur
 def comes_true(condition: Callable[[], bool], again: Callable[[], object]) -> bool:
     """Returns whether the condition becomes true after another library's graph and its user object are destroyed.
 
-    A GPU's driver calls the destructors of user objects in its own thread, some time later. `again` is a call of
-    Bascule's that releases the owners that they returned.
+    A GPU's driver calls the destructors of user objects in its own thread, some time later. `again` calls
+    Bascule, which then releases the owners that the destructors have handed back.
     """
     until = time.monotonic() + (0 if bascule.current_device().emulated else 10)
     while not condition() and time.monotonic() < until:

@@ -118,7 +118,7 @@ def test_templates_that_no_name_tells_apart_compete_all_the_same():
 
 
 def test_a_template_that_the_arguments_do_not_call_does_not_make_others_ambiguous():
-    """The third has an instance of the first two's type, but is called only with two arguments of one type."""
+    """The third template has an instance like the others', but is called only if both arguments have one type."""
     array = bascule.zeros(4, "u1")
     one, two = "template <class U>|", "template <class T, class U>|"
     functions = [one + "const unsigned char* p, U* q", two + "const T* p, U* const q", one + "const U p, const U q"]

@@ -42,7 +42,7 @@ def line_here(mark: str) -> int:
 
 
 def refused(text: str) -> bascule.CompileError:
-    """Returns the error of a compile. This helper is between the literal and the call of `compile`."""
+    """Returns the error of a compile. The caller has the literal, and this function the call of `compile`."""
     return error_of(lambda: bascule.compile(text))
 
 

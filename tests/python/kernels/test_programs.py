@@ -39,7 +39,7 @@ def test_random_programs_give_what_the_host_computes(rng, tmp_path, first):
     device, host = write_programs(seeds)
     source, library = tmp_path / "programs.cpp", tmp_path / "programs.so"
     source.write_text(host)
-    # g++ takes 0.0f - (float)i for -(float)i without -frounding-math, although the former is never -0.
+    # Without -frounding-math, g++ compiles 0.0f - (float)i as -(float)i, which is -0 instead of 0 for i = 0.
     exact = ["-O1", "-frounding-math", "-fwrapv", "-ffp-contract=off", "-fno-builtin-fma", "-w", "-shared", "-fPIC"]
     subprocess.run([COMPILER, *exact, source, "-o", library], check=True)
     functions = ctypes.CDLL(str(library))

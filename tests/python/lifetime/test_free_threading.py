@@ -92,7 +92,7 @@ def test_importing_bascule_leaves_the_gil_off() -> None:
 
 
 def test_every_thread_gets_its_own_results_from_one_kernel(kernels: bascule.Module) -> None:
-    """Each launch reads an own or a foreign array, with or without a stream, and one that all threads read."""
+    """Each launch reads an array of its thread, passed in one of three ways, and an array that all threads share."""
     weights = np.random.default_rng(1).integers(0, 1000, SIZE).astype("f4")
     shared = bascule.to_device(weights, stream=bascule.stream())
     launcher = kernels.axpby[1, SIZE]

@@ -84,8 +84,8 @@ def mixed_floats(corners: list[tuple[np.ndarray, np.ndarray]], bits: int) -> np.
     """Weighted sums of numbers of `bits` significant bits. `corners` are pairs of weights of shape (n,) and texels of
     shape (n, channels); each four pairs are a slice.
 
-    In a slice, texels of non-zero weight are truncated at the last place of the largest of them, if that is written
-    with bits + 4 significant bits. The slices' sums are added, and rounded with halfway cases away from 0.
+    In a slice, texels of non-zero weight are truncated to multiples of a unit: the last place of the largest of them in
+    a format of bits + 4 significant bits. The slices' sums are added, and rounded with halfway cases away from 0.
     """
     total = np.zeros_like(corners[0][1])
     for first in range(0, len(corners), 4):

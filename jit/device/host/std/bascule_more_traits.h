@@ -5,7 +5,7 @@
 
 namespace std {
 
-/// A trait of one type: its value, and the type that has it.
+/// Defines a trait of one type: the constant name_v and the class template `name`.
 #define BASCULE_PREDICATE(name, ...)              \
     template <class T>                            \
     inline constexpr bool name##_v = __VA_ARGS__; \

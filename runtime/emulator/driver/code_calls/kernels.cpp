@@ -57,7 +57,7 @@ int attribute(CUfunction_attribute which, const KernelHandle& handle, int device
     if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
         return handle.settings->takes_large_clusters[static_cast<std::size_t>(device)] ? 1 : 0;
     if (which == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES) return constant_bytes(*handle.library->module);
-    return 0;  // the caches
+    return 0;  // CACHE_MODE_CA, and the default cluster scheduling policy
 }
 
 void get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {

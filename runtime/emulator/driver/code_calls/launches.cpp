@@ -229,7 +229,7 @@ struct Job {
 
     std::string name() const { return report::demangled(handle->kernel->name); }
 
-    /// After a fault, nothing more runs in the context, as on a GPU.
+    /// Runs the kernel. After a fault, nothing more runs in the context, as on a GPU.
     void operator()() const {
         Process& process = Process::get();
         if (!context->executes(resets) || !process.environment().executes) return;
@@ -261,8 +261,8 @@ struct Job {
         }
     }
 
-    /// Checked while the kernel runs. Under `eager` only the launching thread waits for the kernel; otherwise all later
-    /// work waits too.
+    /// Called while the kernel runs; true if it must end. An interrupt drops all pending work, except under `eager`,
+    /// where no other work waits for this kernel.
     bool is_cancelled() const {
         if (context->error.load(std::memory_order_relaxed) != CUDA_SUCCESS) return true;
         if (handle->library->unloaded.load(std::memory_order_relaxed)) return true;
@@ -340,7 +340,7 @@ void pretend(const CUlaunchConfig& config, CUfunction function) {
     });
 }
 
-/// Waits for the launched kernel and returns its error, for CUDA_LAUNCH_BLOCKING.
+/// Waits for the launched kernel and throws its error, for CUDA_LAUNCH_BLOCKING.
 void wait_for_launch(const StreamTarget& target, const OwnOperation& operation) {
     const streams::DueDestructors due;
     target.context->graph.synchronize(*target.stream);

@@ -203,7 +203,7 @@ void** slot(Handle* out) noexcept {
     return reinterpret_cast<void**>(out);
 }
 
-/// Managed variables are loaded as ordinary ones, and no function is for all devices, so nothing is ever found.
+/// Managed variables are loaded as ordinary ones, and there are no unified functions, so nothing is ever found.
 void find_none(const void* library, const void* name) {
     object_of<Library>(library);
     throw Failed{name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND};

@@ -1,6 +1,6 @@
-// cuLink*, with which Numba and others link PTX. A single PTX text is passed through unchanged, several are joined into
-// one. Other inputs, such as cubins, are refused with the reason in the caller's log, except for libcudadevrt, which
-// has a replacement.
+// cuLink*, with which Numba and others link PTX. A single PTX text is passed through, several are joined into one;
+// CU_JIT_MAX_REGISTERS is applied to the result. Other inputs, such as cubins, are refused with the reason in the
+// caller's log, except for libcudadevrt, which has a replacement.
 #include <cstring>
 #include <fstream>
 #include <iterator>

@@ -177,7 +177,7 @@ EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, int* grid_size, in
                                            dynamic_shared_bytes, block_limit));
 }
 
-/// The shared memory per block if `blocks` blocks share an SM, at most what a launch may ask for.
+/// The dynamic shared memory that each of `blocks` blocks on one SM can have, at most what a launch may ask for.
 EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t* bytes, CUfunction function,
                      int blocks, int block_size) {
     const auto handle = object_of<KernelHandle>(function);

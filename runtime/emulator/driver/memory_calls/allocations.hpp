@@ -15,8 +15,8 @@ void allocate_memory(CUdeviceptr* address, std::size_t bytes, memory::Allocation
 /// True for memory of cuMemAlloc, which can be shared with other processes.
 bool can_be_exported(const memory::Allocation& allocation);
 
-/// Like `ready`, but succeeds after a fault and in a thread without a context: the owner does not ask again, and the memory
-/// has its own context.
+/// Like `ready`, but succeeds after a fault and in a thread without a context: owners call a free only once, and the
+/// memory has a context of its own.
 CUresult ready_to_free();
 
 /// Frees memory of one of these kinds. Waits for everything that may still use it.

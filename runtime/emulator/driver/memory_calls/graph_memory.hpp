@@ -17,7 +17,7 @@ void begin_memory(const streams::WorkGraph& graph, bool frees_first, const Strea
 /// The work of a free node in `context`, which frees like cuMemFreeAsync.
 std::function<void()> free_work(CUdeviceptr address, Context& context);
 
-/// The pool that counts the memory of a device's graphs. It stays reserved until it is trimmed.
+/// The pool that counts the memory of a device's graphs. The memory stays reserved until the pool is trimmed.
 const std::shared_ptr<MemoryPool>& graph_pool(int device);
 
 }  // namespace emulated::driver

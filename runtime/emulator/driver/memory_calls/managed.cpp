@@ -93,7 +93,7 @@ int device_number(const ManagedHints::Location& location) noexcept {
     return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
 }
 
-/// A location that is an attribute, and how a query returns it.
+/// An attribute of a range that is a location, and the number that a query returns for the location.
 struct LocationAttribute {
     CUmem_range_attribute which;
     ManagedHints::Location ManagedHints::Hints::*location;

@@ -198,7 +198,7 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
     const StreamTarget target(handle);
     const bool failed = target.context != nullptr && target.context->error.load() != CUDA_SUCCESS;
     if (failed || Process::get().heap().is_lost(address)) {
-        free_now(address);  // no running work can use it, and the owner does not ask again
+        free_now(address);  // no running work can use it, and owners call a free only once
         return check(target.state);
     }
     check(target.state);

@@ -27,7 +27,7 @@ struct End {
     Place place = Place::nowhere;
 };
 
-/// The bytes from the first byte of the first row to the last byte of the last; SIZE_MAX on overflow.
+/// Number of bytes from the first byte of the first row to the last byte of the last row; SIZE_MAX on overflow.
 std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
     std::size_t span = 0, slices = 0;
     const bool too_big = __builtin_mul_overflow(rows.pitch, extent.height - 1, &span) ||
@@ -66,7 +66,7 @@ std::string where(const char* name, const char* role, const Rows& rows, const Ex
 
 /// Reports which range is not valid memory.
 void refuse_range(const char* name, const char* role, const Rows& rows, const Extent& extent) {
-    // Looked up first, so that a free that ends meanwhile shows in the description of the range.
+    // Looked up before the range is described: if a free ends in between, the description mentions it.
     const Allocation* known = Process::get().heap().find_known(rows.address);
     const bool being_freed = known != nullptr && Process::get().is_being_freed(known->base);
     std::string report = where(name, role, rows, extent);

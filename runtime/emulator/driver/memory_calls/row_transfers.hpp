@@ -35,7 +35,8 @@ struct CopyEnd {
     Rows rows;
 };
 
-/// Whether the host waits if the documentation leaves it to the function ("API synchronization behavior").
+/// Whether the function waits for the transfer where the kinds of memory do not decide that ("API synchronization
+/// behavior").
 enum class Wait : bool { no, yes };
 
 struct Copy {

@@ -58,7 +58,8 @@ Imports& imports() {
     return all;
 }
 
-/// Lets kernels of both devices use imported memory. Null if they are one device, for the usual rules of access.
+/// The access flags with which kernels of both devices can use imported memory. Null if the devices are the same: then
+/// the usual rules of access apply.
 std::shared_ptr<const memory::PoolAccess> access_between(int device, int other) {
     if (device == other) return nullptr;
     return std::make_shared<const memory::PoolAccess>(1U << device | 1U << other);

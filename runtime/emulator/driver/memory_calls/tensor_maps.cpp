@@ -21,7 +21,7 @@ void require_place(const char* function, const CUtensorMap* map) {
                       "{}: a tensor map is written to an address that is a multiple of 64 bytes", function);
 }
 
-/// Copies as many values as there are. A null pointer is accepted for no values.
+/// Copies `count` values, but not more than `to` holds. `from` may be null if `count` is 0.
 template <class Value, std::size_t Count, class From>
 void copy_values(const char* function, const char* name, std::array<Value, Count>& to, const From* from,
                  std::size_t count) {

@@ -34,7 +34,8 @@ std::uint64_t inode_of(int descriptor) noexcept {
     return fstat(descriptor, &facts) == 0 ? facts.st_ino : 0;
 }
 
-/// Waits until `done` returns true. Returns false if the context fails or the program no longer wants to wait.
+/// Waits until `done` returns true. Returns false if the context fails, the device is reset or the program does not
+/// want to wait any more. In the last case, drops all pending work.
 template <class Done>
 bool wait_until(const Done& done, Context& context, std::uint64_t resets) {
     using namespace std::chrono;

@@ -256,7 +256,7 @@ bool Worker::release_whole_block() {
     return true;
 }
 
-// Lets the first warp go on that waits for registers which are free now.
+// Lets one warp continue if the registers that it waits for are free now. Returns false if there is none.
 bool Worker::release_registers() {
     for (Warp& warp : warps_) {
         for (Group& group : warp.groups) {

@@ -30,8 +30,8 @@ class Arena {
     std::size_t capacity_ = 0;
 };
 
-/// Register files, shared and local memory of the running block. They are reused, so that a launch like the previous one
-/// allocates nothing. Not thread-safe: one per worker.
+/// Runs one block at a time. Owns its register files, shared and local memory, and reuses them, so that a launch like
+/// the previous one allocates nothing. Not thread-safe.
 class Worker {
   public:
     void begin(GridState& grid);
@@ -124,10 +124,10 @@ class Worker {
     Lanes lanes_;
     Block block_;
     Cluster alone_;                                           ///< for a block without a cluster
-    std::uint64_t steps_reported_ = 0, steps_elsewhere_ = 0;  ///< for cooperative grids
+    std::uint64_t steps_reported_ = 0, steps_elsewhere_ = 0;  ///< for blocks that wait for each other
     Dim3 placed_{0, 0, 0};                                    ///< the block shape of threads_
     std::vector<std::uint32_t> threads_[3];                   ///< coordinates by linear thread index
-    bool cooperative_ = false;                                ///< the blocks of the grid wait for each other
+    bool cooperative_ = false;        ///< blocks of the grid or cluster wait for each other
     bool own_registers_ = false;      ///< one register file per warp, because warps may wait for each other
     std::uint32_t files_ = 1;         ///< register files; warps without their own take turns
     std::uint32_t most_in_step_ = 1;  ///< maximum number of warps in lockstep

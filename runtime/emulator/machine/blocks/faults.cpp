@@ -130,7 +130,7 @@ void Worker::describe_trap(Fault& fault) const {
     if (fault.caller.line != 0) static_cast<SourceLine&>(fault) = std::exchange(fault.caller, {});
 }
 
-// Describes the range of the block's shared memory.
+// If the access was to shared memory, describes how much of it there is.
 void Worker::describe_shared(Fault& fault) const {
     const auto offset = static_cast<std::int64_t>(fault.address - program::shared_window);
     const bool in_window = offset >= 0 && static_cast<std::uint64_t>(offset) < program::window_bytes;
@@ -233,7 +233,7 @@ Fault Worker::describe_deadlock() const {
                 {pc, 32 * warp.index + static_cast<std::uint32_t>(__builtin_ctz(group.mask)), group.state});
         }
     }
-    // A wait for registers explains the others.
+    // Threads that wait for registers come first: they are the reason why the others wait.
     std::stable_partition(places.begin(), places.end(),
                           [](const Waiting& place) { return place.state == Group::State::registers; });
     if (places.empty()) places.push_back({0, 0, Group::State::ready});

@@ -59,8 +59,8 @@ void Worker::place_threads() {
     }
 }
 
-// Fills constants and special registers. Values of the last launch that are still right are reused, because kernels
-// write only the stack pointer; `start` refills what changes within the launch.
+// Fills constants and special registers. Values of the last launch that are still right are reused: the stack pointer
+// is the only one that kernels write. `start` refills what changes within the launch.
 void Worker::fill_registers() {
     const std::span<const Warp> files = std::span(warps_).first(files_);
     const Filled now{code_->serial,

@@ -21,8 +21,8 @@ class Residents {
         }
     }
 
-    /// Runs teams in one thread. Helpers may come late or not at all. A block that only passes barriers or only loops may
-    /// wait for another block, so it yields.
+    /// The work of one thread: runs teams in turns until all are finished. Other threads may join late or not at all. A
+    /// block that only passes barriers or only loops may wait for another block, so its turn ends.
     void take_turns() {
         while (Team* team = next()) {
             Worker::Turn turn = team->turn();
@@ -41,7 +41,7 @@ class Residents {
   private:
     static constexpr unsigned most_turns = 64;
 
-    /// The next team; null if all are finished.
+    /// The next team; null if all are finished or the grid is cancelled. Waits while other threads run all teams.
     Team* next() {
         for (;;) {
             {

@@ -33,7 +33,7 @@ struct Access {
     return nullptr;
 }
 
-// Returns null after a fault. Space::generic is the cluster's shared memory, Space::shared the block's own.
+// The host address of a lane's access; null after a fault. Space::generic stands for the cluster's shared memory.
 [[maybe_unused]] std::byte* place(Lanes& s, const Instruction* i, unsigned lane, const Access& access) {
     using What = LaneFault::What;
     const auto [space, address, bytes, alignment, write] = access;

@@ -23,7 +23,7 @@ int64_t scaled(double normalized, std::uint32_t extent) {
     return static_cast<int64_t>(std::floor(finite(normalized) * one)) * extent;
 }
 
-// Rounds: half of 1/256 is added before bits are dropped.
+// whole * share / 256, rounded half up.
 constexpr std::uint32_t part_of(std::uint32_t whole, std::uint32_t share) {
     return (whole * share + 128) >> 8;
 }

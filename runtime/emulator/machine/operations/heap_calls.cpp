@@ -16,7 +16,7 @@ SourceLine line_of(const Lanes& s, const Instruction* i) {
     return {code.files[line.file], line.source};
 }
 
-// Returns null if the alignment is not a power of two, or if the launch has no heap.
+// A lane gets null if its alignment is not a power of two, if the launch has no heap, or if the heap is full.
 const Instruction* allocate(Lanes& s, const Instruction* i) {
     DeviceHeap* heap = s.block->grid->request->heap;
     u64* results = lanes_at<u64>(s, i->operand[0]);

@@ -222,7 +222,8 @@ Texel filtered(const Texels& texels, const Image& image, const SamplePlace& plac
     std::array<Pair, 3> axes;
     for (unsigned d = 0; d < place.dimensions; ++d)
         axes[d] = pair_at(place.at[d], sampler.normalized_coordinates, extents[d], sampler.address[d]);
-    // A one-dimensional image is filtered as two-dimensional at y = 0, half of which is above the only row. Layers are not.
+    // A one-dimensional image is filtered like a two-dimensional one at y = 0, where half of the weight is on the row
+    // above the only one. Layered images are not.
     if (place.dimensions == 1 && !image.layered) axes[1] = pair_at(0, false, 1, sampler.address[1]);
     if (place.dimensions < 3) axes[2].index[0] = place.slice;
     const Shares shares = shares_of(axes[0].share, axes[1].share, axes[2].share);

@@ -25,7 +25,8 @@ using program::TensorAccess;
 
 constexpr u64 tile_alignment = 128;
 constexpr unsigned swizzled_bytes = 16;  // which a swizzle moves together
-// Every two bytes of an element that is filled with NaN. PTX does not give it; fma.oob recognises it.
+// The value of every two bytes outside the tensor if they are filled with NaN. The PTX manual does not say which NaN it
+// is; fma.oob recognises this one.
 constexpr u16 outside_nan = 0x7ff7;
 constexpr const char* not_a_map =
     "the bytes are not a tensor map of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col, or were changed since";
@@ -277,8 +278,8 @@ class Rows {
         }
     }
 
-    // A swizzle of 2^n chunks of 16 bytes combines the n lowest bits of a chunk's number in shared memory with those of the
-    // number of its 128 bytes.
+    // A swizzle with a width of 2^n chunks of 16 bytes XORs the n lowest bits of a chunk's index in shared memory with
+    // those of the index of its 128-byte line.
     u32 swizzled(u32 offset) const {
         const u64 address = tile_.shared + offset, chunks = tile_.map.swizzle_bytes() / swizzled_bytes;
         return static_cast<u32>((address ^ (address / 128 % chunks * swizzled_bytes)) - tile_.shared);

@@ -110,7 +110,7 @@ u32 with_c(const ScalarVideo& form, Wide value, u32 c) {
     return (c & ~mask) | (static_cast<u32>(bits) << place.shift & mask);
 }
 
-// Saturates tmp of the manual and combines it with c.
+// Computes `tmp` of the PTX manual, saturates it if the instruction has .sat, and combines it with c.
 template <Step S, class Compute>
 const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute) {
     const auto form = program::unpacked<ScalarVideo>(i);

@@ -155,7 +155,7 @@ void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
          {members});
 }
 
-// Checks a generic address that must be in the cluster's shared memory.
+// For .shared::cluster: adds a step that faults if the address is not in the cluster's shared memory.
 void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes) {
     if (!opcode.flags.has(Flag::shared_cluster)) return;
     const Ref where = whole_address(given, every_space);

@@ -13,7 +13,8 @@
 namespace emulated::program {
 // --- frames ------------------------------------------------------------------------------------------------
 
-// Local variables of a re-entrant function have no fixed address.
+// Begins a function: saves the stack if alloca grows it, makes a frame for the local variables of a re-entrant
+// function, which have no fixed address, and copies the parameters whose addresses are used.
 void Lowering::enter_function() {
     const auto grows = [](const ptx::Instruction& each) { return each.opcode.starts_with("alloca"); };
     if (std::ranges::any_of(function_.body, grows)) {
@@ -96,7 +97,8 @@ void Lowering::leave_function() {
     emit({Operation::ret}, {}, {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
 }
 
-// Registers that are live across the call are added by the register allocator.
+// Adds the step that saves or restores a re-entrant function's return position and parameters. The register allocator
+// adds the registers that are live across the call.
 void Lowering::keep_frame(Operation operation) {
     if (!reenters_) return;
     const Functions::Entry& entry = functions_.at(index_);

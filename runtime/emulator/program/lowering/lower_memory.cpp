@@ -91,7 +91,7 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
     for (const ptx::Operand& part : made.operands) {
         if (part.kind != OperandKind::reg) continue;
         made.wide = width(part);
-        // A register of 8 bits is one of 16 here.
+        // An 8-bit register takes 16 bits here, so its declared type is compared and not `width`.
         if (!halves && ptx::bytes_of(function_.registers[static_cast<std::size_t>(part.index)]) < made.bytes)
             refuse("the {} register is narrower than the value", role);
     }
@@ -99,7 +99,8 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
     return made;
 }
 
-// Checks the L2 policy after the operands, if the opcode has one. It must be a register or constant, and has no effect.
+// Expects `operands` operands, and then an L2 policy if the opcode has one. The policy must be a register or constant,
+// and has no effect.
 void Lowering::take_policy(const ptx::Instruction& instruction, const Opcode& opcode, std::size_t operands) {
     const bool has_policy = opcode.flags.has(Flag::policy);
     expect_operands(instruction, operands + (has_policy ? 1 : 0));
@@ -218,8 +219,8 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
         Instruction::strong;
 }
 
-// PTX makes each element atomic and not the whole vector, so the elements follow one another. A source register may be a
-// result register.
+// PTX makes each element atomic and not the whole vector, so each element gets an atomic of its own. The results are in
+// temporaries until all are done, because a result register may also be the source of a later element.
 void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool reduces = opcode.row->operation == Operation::red_vector;
     const unsigned bytes = ptx::bytes_of(opcode.type);

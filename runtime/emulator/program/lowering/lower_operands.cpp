@@ -28,7 +28,7 @@ constexpr ReservedName reserved_names[] = {
     {"%reserved_smem_offset_1", ptx::limits::reserved_shared_per_block / 2},
 };
 
-// True for names such as %envreg0 to %envreg31; %pm0_64 is a 64-bit one.
+// True for `prefix` with a number below `count`, such as %envreg0 to %envreg31; also with _64 after it, as in %pm0_64.
 bool is_one_of(std::string_view name, std::string_view prefix, unsigned count) {
     if (!name.starts_with(prefix)) return false;
     name.remove_prefix(prefix.size());
@@ -38,7 +38,7 @@ bool is_one_of(std::string_view name, std::string_view prefix, unsigned count) {
     return error == std::errc() && end == name.data() + name.size() && number < count;
 }
 
-// A driver sets %envreg1 and %envreg2; the other %envreg are 0 here.
+// True for the registers that hold the address of a cooperative grid's workspace. The other %envreg are 0 here.
 bool is_workspace(std::string_view name) { return name == "%envreg1" || name == "%envreg2"; }
 
 // True if a register of type `given` is allowed where an instruction has type `wanted`.

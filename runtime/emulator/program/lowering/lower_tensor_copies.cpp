@@ -92,7 +92,7 @@ void Lowering::replace_in_map(const ptx::Instruction& instruction, const Opcode&
     struct Field {
         Flag flag;
         std::uint64_t ordinals;   ///< 0: the field has none
-        std::uint64_t constants;  ///< the value is a constant below this; 0: it is any
+        std::uint64_t constants;  ///< the value must be a constant below this; 0: any value
     };
     static constexpr Field fields[] = {
         {Flag::global_address, 0, 0}, {Flag::rank, 0, 0},
@@ -122,7 +122,7 @@ void Lowering::replace_in_map(const ptx::Instruction& instruction, const Opcode&
     emit(untyped_key(opcode), {}, {map, source(value, opcode.type)}).immediate = packed(replaced);
 }
 
-// The size of a tensor map, which some instructions repeat.
+// Checks the operand in which some instructions repeat the size of a tensor map.
 void Lowering::require_map_bytes(const ptx::Operand& given) const {
     if (given.kind != OperandKind::integer || given.bits != 128) refuse("a tensor map has 128 bytes");
 }

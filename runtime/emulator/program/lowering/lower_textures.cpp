@@ -26,7 +26,7 @@ Ref Lowering::image_handle(const ptx::Operand& address) {
     return source(address.parts[0], Type::u64);
 }
 
-// Uses the first `count` elements of a vector; the rest is padding.
+// Appends the first `count` elements of the vector to `into`; the rest is padding.
 void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, const Opcode& opcode,
                                   std::vector<Ref>& into) {
     const std::vector<ptx::Operand> parts = elements_of(given);

@@ -45,7 +45,7 @@ Ref Lowering::selected(const ptx::Operand& operand) {
     return source(plain, Type::u32);
 }
 
-// The caller sets the form.
+// Emits the step of a video instruction, without its form, which the caller sets.
 Step& Lowering::emit_video(const Opcode& opcode, const ptx::Operand& to, std::vector<Ref> sources) {
     ptx::Operand plain = to;
     plain.name = {};

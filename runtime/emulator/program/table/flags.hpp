@@ -1,4 +1,4 @@
-// The modifiers of PTX opcodes that are not types, as a small set. Their order in an opcode does not matter.
+// The modifiers of PTX opcodes that are not types, as a small set. The set does not keep their order.
 #pragma once
 
 #include <array>

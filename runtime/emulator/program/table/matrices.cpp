@@ -19,7 +19,7 @@ constexpr Shape shapes[] = {
     {F::m16n16k16, 16, 16, 16}, {F::m8n32k16, 8, 32, 16},   {F::m32n8k16, 32, 8, 16},
 };
 
-// The supported products. A and B may each have several types in one row; C and D have one each.
+// The supported products: A and B each have one of the types in `factors`, C and D one of those in `sums`.
 struct Form {
     Family family;
     FlagSet shapes;
@@ -110,7 +110,7 @@ std::optional<Product> warpgroup_product_of(const Opcode& opcode) {
     // A row of A has 32 bytes; a sparse one stores half of its elements.
     const unsigned depth = 256 / bits_of(a) * (sparse ? 2 : 1);
     const unsigned n = opcode.columns, step = is_float || n <= 32 ? 8 : 16;
-    // PTX has integers of n = 240 and 256 too, though its manual lists them only for sparse ones.
+    // Integer products may also have n = 240 and 256, although the PTX manual lists these only for sparse products.
     if (opcode.depth != depth || n % step != 0 || n < 8 || n > 256) return std::nullopt;
     return Product{2, static_cast<std::uint8_t>(n / 8), opcode.depth, a, b, d, d};
 }

@@ -81,7 +81,7 @@ std::optional<Product> warpgroup_product_of(const Opcode& opcode);
 /// The layout of a multiplicand or accumulator of this type, for the shape in `flags` of wmma; nothing if there is none.
 std::optional<Fragment> wmma_fragment(const FlagSet& flags, Flag matrix, Type type);
 
-/// The type in which the machine computes: small floats as f32, integers as s32.
+/// The type in which the machine computes: f32 for small floats, s32 for integers; b1 and f64 as they are.
 Type arithmetic_of(const Product& product) noexcept;
 
 Fragment fragment_a(const Product& product, bool sparse);
