@@ -25,8 +25,8 @@ struct IndexEntry {
 ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index);
 
 /// The named field of each structure, as a view of the same memory; a field that is an array adds its axes. Throws:
-/// ArgumentError (index if the elements have no named fields or the view would have more than 64 axes; value if no field
-/// has this name).
+/// ArgumentError (index if the elements have no named fields or the view would have more than 64 axes; value if no
+/// field has this name).
 ArrayView field_of(const ArrayView& array, const std::string& name);
 
 }  // namespace bascule

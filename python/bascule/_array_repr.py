@@ -25,7 +25,7 @@ def place_of(array: _bascule.DeviceArray) -> str:
 
 
 def read_values(array: _bascule.DeviceArray, most: int, prefix: str = "") -> tuple[str, str]:
-    """Return the values as text, of more than `most` only the ends; or why they cannot be read. Never raises."""
+    """Return the values as text and "", or "" and why not. Of more than `most` values, only the ends. Never raises."""
     try:
         if _bascule._is_captured(array):  # a capture breaks if something waits for its stream
             return "", "its stream is being captured"

@@ -155,7 +155,7 @@ class LaunchRule(Displayed):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle an instance or overload as the rule that it is of and its kernel, and other rules as their parts.
+        """Pickle an instance or an overload as the original rule and the kernel, and any other rule as its parts.
 
         With protocols before 4, a rule that its module has under its name is pickled by that name.
         """

@@ -248,7 +248,7 @@ void bind_memory_pool(py::module_& module) {
         module, "MemoryPool",
         R"(The pool that a device's new arrays take their memory from; get it with `bascule.memory_pool()`.
 
-Arrays are allocated and freed in the order of their stream; the host does not wait. What is freed stays in the pool for
+Arrays are allocated and freed in the order of their stream, without making it wait. What is freed stays in the pool for
 the next arrays, up to `release_threshold`. Other libraries have pools of their own.)")
         .def_readonly("device", &PoolObject::device, "The device.")
         .def_property_readonly(

@@ -22,8 +22,9 @@ std::shared_ptr<const MaskView> read_mask(PyObject* mask, PyObject* producer, co
 /// For a launch on another device: marks the streams of the array and of its mask as streams of `device`.
 void set_stream_device(ArrayView& view, Device device);
 
-/// Gives an imported array, whose stream is bound, the mask of its descriptor. Does nothing if `mask` is null. A mask
-/// that names no stream is bound to the array's stream; with sync=False to none. Throws: as read_mask.
+/// Gives an imported array the mask of its descriptor. The array's stream must be set before. Does nothing if `mask` is
+/// null. A mask that names no stream is bound to the array's stream; with sync=False no mask is bound to a stream.
+/// Throws: as read_mask.
 void import_mask(ArrayObject& array, const py::object& mask, PyObject* producer, bool sync);
 
 /// Makes the mask object of an array whose view came from `source` by changed_with_mask.

@@ -139,7 +139,8 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, Pre
 /// the number of launches whose completion is unknown.
 constexpr std::uint32_t launches_per_transfer = 256;
 
-/// Counts a launch on this stream. Returns for how many launches it must hand the owners over; 0 if it need not.
+/// Returns 0 if a launch on this stream need not hand the owners over, and counts it. Otherwise returns for how many
+/// launches it hands them over: itself and those counted since the last time.
 std::uint32_t launches_to_transfer(Binding& binding, StreamRef stream, const LaunchState& state) {
     const auto known = [&]() -> UsedStream* {
         for (UsedStream& used : binding.streams) {
