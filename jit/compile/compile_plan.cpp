@@ -19,6 +19,22 @@ constexpr int most_revisions = 3;
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
+/// "ns::k" for the expression `static_cast<void (*)(T*)>(&ns::k)`, by which an overload is asked for.
+std::string name_in(const std::string& expression) {
+    if (!expression.starts_with("static_cast<")) return expression;
+    const std::size_t name = expression.rfind('&') + 1;
+    return expression.substr(name, expression.rfind(')') - name);
+}
+
+/// Whether the compiler says that a name does not exist: the kernel's, and not that of a parameter's type.
+bool is_unknown(const std::string& expression, const std::string& message) {
+    if (!contains(message, "is undefined") && !contains(message, "has no member")) return false;
+    const std::size_t open = message.find('"') + 1;
+    const std::string unknown = message.substr(open, message.find('"', open) - open);
+    const std::string name = name_in(expression);
+    return name == expression || ("::" + name + "::").find("::" + unknown + "::") != name.npos;
+}
+
 /// Why the compiler refuses this kernel: `is_overloaded`, or a clause for messages ("is a template, ..."). Empty if no
 /// diagnostic is about it.
 std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& diagnostics) {
@@ -35,11 +51,9 @@ std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& di
             return fmt::format(
                 "is a template, which a macro of the text makes of it: name an instance, "
                 "name_expressions=[\"{}<...>\"]",
-                kernel);
+                name_in(kernel));
         }
-        if (contains(message, "is undefined") || contains(message, "has no member")) {
-            return std::string(not_seen);
-        }
+        if (is_unknown(kernel, message)) return std::string(not_seen);
         if (first.empty()) first = "has parameters that cannot be read. NVRTC says: " + message;
     }
     return first;

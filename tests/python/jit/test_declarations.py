@@ -99,6 +99,19 @@ def test_warnings_that_are_errors_do_not_meet_the_question():
     assert doubles(bascule.compile(text, options={"extra": ["-Werror=all-warnings"]}).k)
 
 
+def test_a_macros_template_is_not_taken_for_a_kernel_of_a_macros_namespace():
+    text = "#define HEAD template <class T>\n#define ENTRY __global__ void\n"
+    text += OPENED.format(f"ENTRY k(double* x) {DOUBLE}")
+    text += "\n__device__ int k(int v) { return v; }\nHEAD __global__ void k(T* x) { x[0] = 7; }\n"
+    module = bascule.compile(text)
+    x = bascule.ones(4, "f8")
+    with pytest.raises(bascule.CompileError, match=r'a template, .*name_expressions=\["k<...>"\]'):
+        module["k"][1, 4](x)
+    module["k<double>"][1, 1](x)
+    assert x.copy_to_host().tolist() == [7, 1, 1, 1]
+    assert doubles(module["a::b::k"], "f8")
+
+
 # --- Overloads
 
 PAIR = f"__global__ void k(float* x) {DOUBLE}\n__global__ void k(double* x) {DOUBLE}\n"
