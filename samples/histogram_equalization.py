@@ -71,7 +71,7 @@ def equalize(photograph):
 
 
 def reference(photograph):
-    """Counts, table and new picture by NumPy."""
+    """Counts, table and new picture, computed by NumPy."""
     counts = np.bincount(photograph.ravel(), minlength=LEVELS)
     sums = counts.cumsum()
     darkest = counts[counts > 0][0]

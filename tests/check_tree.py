@@ -332,7 +332,7 @@ def includes_within(layer: str) -> Iterator[tuple[str, int, str]]:
                 yield path, number, files[name.removeprefix(prefix)]
 
 
-# Sources that need what is built on their own header.
+# Sources that include headers which include the source's own header, and why.
 ABOVE_THEIR_HEADER = {
     "runtime/kernels/module.cpp": "a Module makes Kernels, each of which holds its Module",
     "runtime/streams/stream_ref.cpp": "its waits use captures, events and observers, which refer to streams",

@@ -1,4 +1,4 @@
-// The rules are NumPy's, "Basic indexing"; those of slices are Python's.
+// Indexing of arrays by NumPy's rules ("Basic indexing"); slices follow Python's rules.
 #include <algorithm>
 #include <memory>
 #include <vector>

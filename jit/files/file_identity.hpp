@@ -36,7 +36,7 @@ Place place_at(const std::string& path) noexcept;
 /// The kind of object at `path` for a compiler that looks for a header: an unreadable file is `other`.
 PlaceKind includable_at(const std::string& path) noexcept;
 
-/// Whether reading it may never end: true for pipes, sockets and devices.
+/// Whether reading the file at `path` may never end: true for pipes, sockets and devices.
 bool is_endless(const std::string& path) noexcept;
 
 /// The content of a regular file, even if its size is wrong; nothing if it cannot be read, or is above 1 GiB.

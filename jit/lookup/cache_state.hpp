@@ -17,7 +17,7 @@
 
 namespace bascule {
 
-/// Thread-safe. Its functions are in cache.cpp.
+/// What a Cache consists of. Thread-safe. Its functions are in cache.cpp.
 struct CacheState {
     CacheState(ToolkitLocation location, CachePlace place, CacheLimit limit);
 

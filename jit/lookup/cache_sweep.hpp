@@ -27,7 +27,7 @@ bool is_outdated(std::int64_t stamp_ns, std::int64_t now_ns) noexcept;
 /// The time of a file's last use, for comparisons: a time an hour or more in the future counts as the oldest.
 std::int64_t last_use_ns(std::int64_t stamp_ns, std::int64_t now_ns) noexcept;
 
-/// The files that a sweep removed.
+/// What a sweep removed: counts, not names.
 struct Removed {
     std::uint64_t entries = 0;
     std::uint64_t bytes = 0;  ///< of the entries

@@ -33,7 +33,7 @@ void close_gate_at_exit() noexcept;
 /// the last close_gate_at_exit would be destroyed before the gate closes. The calling thread can still compile.
 void close_gate() noexcept;
 
-/// Whether compiles of threads other than the one that closed it stop from now on.
+/// True once the gate is closed: compiles stop in all threads except the one that closed it.
 bool gate_is_closed() noexcept;
 
 }  // namespace bascule

@@ -12,7 +12,7 @@ using Map = TensorMapDescription;
 
 std::uint64_t alignment_of(const Map& m) noexcept { return m.interleave == 32 ? 32 : 16; }
 int least_rank(const Map& m) noexcept { return m.is_im2col || m.interleave != 0 ? 3 : 1; }
-/// The elements of one load on the innermost axis, and their bytes.
+/// The number of elements of one load along the innermost axis, and their size in bytes.
 std::uint32_t row_of(const Map& m) noexcept { return m.is_im2col ? m.channels : m.box[0]; }
 std::uint64_t row_bytes(const Map& m) noexcept { return std::uint64_t{row_of(m)} * m.itemsize; }
 /// The largest offset of a corner: fewer bits the more spatial axes there are.

@@ -52,7 +52,8 @@ TEST_CASE("the host crashes on device memory of every kind, and not on what it s
     CHECK(signal_of_reading(reinterpret_cast<CUdeviceptr>(world.pinned())) == 0);
 }
 
-// cuMemHostAlloc: flags; cuMemAllocHost; cuMemHostGetDevicePointer: with unified addressing the same pointer.
+// As documented for cuMemHostAlloc, its flags, cuMemAllocHost and cuMemHostGetDevicePointer: with unified addressing,
+// the device pointer equals the host pointer.
 TEST_CASE("pinned memory of all flags is the kernels' too, at the address that its device pointer says") {
     under_each_policy([](World& world) {
         for (const unsigned flags :

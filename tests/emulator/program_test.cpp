@@ -247,7 +247,7 @@ TEST_CASE("the machine has a handler for every row of the table") {
     using emulated::machine::baseline_registry;
     using emulated::machine::registry;
     int checked = 0;
-    // Rows whose operands are letters are passed to the machine unchanged.
+    // Only rows whose operands are all letters: they are passed to the machine unchanged.
     for (const Row& row : operation_table()) {
         if (row.operands.find('*') != std::string_view::npos || row.operands.empty()) continue;
         const auto rounding = FlagSet{Flag::rz, Flag::rm, Flag::rp};

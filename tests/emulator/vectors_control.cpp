@@ -231,7 +231,7 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, const 
     }
 }
 
-// st.param before a call, ld.param in the function and after it, of every type and vector length.
+// st.param before a call, ld.param in the callee and after the call, for every type and vector length.
 void parameters(Tally& tally, const std::string& suffix, Random& random) {
     const std::string load = "ld.param" + suffix, store = "st.param" + suffix;
     const auto loads = known(load), stores = known(store);

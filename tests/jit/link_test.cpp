@@ -1,4 +1,5 @@
-// Outlines of code compared with NVRTC's reflection of the same text, and the linker of nvJitLink.
+// The symbols found in compiled code (CodeOutline), compared with NVRTC's reflection of the same text; and linking by
+// nvJitLink.
 #include <algorithm>
 
 #include <doctest/doctest.h>

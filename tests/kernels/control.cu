@@ -154,7 +154,7 @@ __global__ void assert_in_order(const int* sorted, int* looked_at, int n) {
     if (i < n) looked_at[i] = sorted[i];
 }
 
-// Static shared structs that contain arrays, and a block whose threads exit at different times before a barrier.
+// Static shared structs that contain arrays. Threads beyond the last element exit after the barrier.
 struct Record {
     char tag;
     short counts[3];

@@ -94,7 +94,8 @@ __global__ void convolve_line(const float* in, const float* filter, float* out, 
     out[i] = sum;
 }
 
-// Channels in, channels out, 3 x 3, padded by zeros, with a stride. Layout: channel, row, column.
+// A 3 x 3 convolution of several input and output channels, with zero padding and a stride. Layout of the images:
+// channel, row, column.
 __global__ void convolve_plane(const float* in, const float* weights, const float* bias, float* out,
                                int channels_in, int rows, int columns, int stride) {
     int out_rows = (rows + stride - 1) / stride, out_columns = (columns + stride - 1) / stride;

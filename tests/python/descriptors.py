@@ -149,7 +149,7 @@ def read_version(value: Any, verdict: Verdict) -> None:
 
 
 def check_together(verdict: Verdict, itemsize: int, address: int | None, known: range) -> None:
-    """Checks that concern several fields: size, strides, the range of addresses, and that `address` is `known`."""
+    """Checks that concern several fields: size, strides, the range of addresses, and `address` in `known`."""
     shape, strides = verdict.shape, verdict.strides
     if len(strides) != len(shape) or any(extent < 0 for extent in shape):
         verdict.errors.add(ValueError)

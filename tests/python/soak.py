@@ -29,7 +29,7 @@ SLACK = 8 << 20  # bytes that the allocators of C and Python may vary by after t
 
 
 class Foreign:
-    """An array of another library: a Python object with the interface."""
+    """An array of another library: a Python object with `__cuda_array_interface__`."""
 
     def __init__(self, array) -> None:
         self.array = array

@@ -29,7 +29,7 @@ def escape(text: str) -> str:
 
 @dataclass
 class Table:
-    """Rows of text under a head. `code` has the indices of the columns that are C++ or Python code."""
+    """Rows of text under a header row. `code` has the indices of the columns that are C++ or Python code."""
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]

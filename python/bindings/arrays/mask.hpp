@@ -43,8 +43,8 @@ void share_mask(ArrayObject& copy, const ArrayObject& source);
 
 bool is_numpy_masked(py::handle object);
 
-/// Copies the mask of a numpy.ma array, inverted, to the device of `array`, which got its data. Throws: ArgumentError
-/// (not_supported) for a mask per field.
+/// Copies the mask of a numpy.ma array, inverted, to the device of `array`, which already has its data. Does nothing if
+/// there is no mask. Throws: ArgumentError (not_supported) for a mask per field.
 void upload_mask(ArrayObject& array, const py::object& masked);
 
 /// The array that `copy_to_host(out=...)` fills with values: `out` itself, or the data of a numpy.ma array if the

@@ -16,7 +16,8 @@ inline bool is_integer(py::handle object) noexcept {
 /// The int of an object with `__index__`. Throws: its exception.
 inline py::object to_int(py::handle number) { return owned(PyNumber_Index(number.ptr())); }
 
-/// The same; null if it is not an integer, for example a NumPy array of several. Throws: exceptions other than TypeError.
+/// The same; null if it is not an integer, for example a NumPy array of several elements. Throws: exceptions other than
+/// TypeError.
 inline py::object try_int(py::handle number) {
     if (!is_integer(number)) return {};
     auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));

@@ -11,7 +11,7 @@
 
 namespace emulated::driver {
 
-/// An address space. Thread-safe.
+/// The memory that kernels of one context can access, including that of peers. Thread-safe.
 class DeviceView final : public memory::Memory {
   public:
     /// The device and the context that memory belongs to.

@@ -187,8 +187,8 @@ class Process {
 
     /// Drops pending work in all contexts, ends running work soon, and sets an error on the contexts concerned.
     void drop_pending();
-    /// Prepares for the end of the process. Waits up to `left` for pending work, then drops it. With zero it is left
-    /// pending.
+    /// Prepares for the end of the process. Waits up to `left` for pending work, then drops it. If `left` is zero, the
+    /// work stays pending.
     void end_soon(std::chrono::milliseconds left);
 
     /// Remembers which context an allocation belongs to, until `free` or the end of the context.

@@ -237,8 +237,8 @@ void from_integer(Registry& r) {
     for_types<float, double, Half, Brain>([&]<class D>() { integer_to_float<D, S>(r); });
 }
 
-// PTX says that .ftz flushes a subnormal float here too. GPUs do so only for bfloat16; a subnormal float rounded away from
-// zero gives the least half.
+// PTX says that .ftz flushes a subnormal float here too. GPUs do so only for bfloat16. For f16, a subnormal float
+// rounded away from zero gives the smallest subnormal half.
 template <class H, Flag R>
 void narrow_float(Registry& r, FlagSet flags) {
     using Rounded = ToFloat<H, float, R>;

@@ -6,7 +6,7 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-// Two distinct types with 16 bits each.
+// The bits of f16 and bf16 as two distinct types.
 struct Half {
     u16 bits;
 };

@@ -118,7 +118,8 @@ class Captures {
     };
     Wait wait(const CaptureTarget& target, CapturedMark& mark);
 
-    /// Checks before a stream is queried or waited for by the host.
+    /// Call these before the host queries or waits for a stream, an event or a context. If it is being captured, they
+    /// invalidate the capture and return why the call is refused.
     Refusal ask(const CaptureTarget& target);
     Refusal ask(CapturedMark& mark);
     Refusal ask_context(const void* context);

@@ -47,7 +47,7 @@ template <class T> __device__ void write(unsigned char*& out, const T& value) {
 
 
 def padding_of(dtype: Any) -> frozenset[int]:
-    """The places of the bytes of an element that no field covers."""
+    """The offsets of the bytes of an element that no field covers."""
     covered = np.zeros(1, dtype)
     fill(covered)
     return frozenset(np.flatnonzero(covered.view("u1") == 0).tolist())

@@ -50,7 +50,7 @@ EMULATED_API(cuGetExportTable, 3000, const void** table, const CUuuid* id) {
 }
 
 /// Returns the newest version that is neither newer than requested nor newer than the driver. A named driver refuses
-/// requests below a function's first version; without a named driver such clients get the oldest version.
+/// requests below a function's first version; without a named driver such requests get the oldest version.
 EMULATED_API(cuGetProcAddress, 12000, const char* symbol, void** function, int version, cuuint64_t flags,
              CUdriverProcAddressQueryResult* result) {
     require(symbol != nullptr && function != nullptr);

@@ -186,7 +186,8 @@ EMULATED_STREAM_API(cuGraphUpload, 11010, CUgraphExec handle, CUstream stream) {
     require(!gate.captures(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
-/// An executable graph cannot be launched into a capture; cuGraphAddChildGraphNode adds a graph to it.
+/// An executable graph cannot be launched into a capture. To make a graph part of another one, clients use
+/// cuGraphAddChildGraphNode.
 EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
     const auto target = find_stream(stream);
     const auto exec = argument<GraphExecObject>(handle);

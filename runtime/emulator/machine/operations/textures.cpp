@@ -239,7 +239,8 @@ u32 access_bytes_of(const ImageAccess& access, const Image& image) {
     return access.formatted ? image.format.bytes() : ptx::bytes_of(access.type) * access.values;
 }
 
-// Calls use(opened, offset, lane) for the lanes whose access is inside the surface. Returns null after a fault.
+// Calls use(opened, offset, lane) for every lane, but with .zero only for accesses inside the surface. With .clamp, the
+// offset of an access outside is that of the nearest place inside. Returns null after a fault.
 template <class Use>
 const Instruction* for_places(Lanes& s, const Instruction* i, const u64* handles, const ImageAccess& access,
                               const Use& use) {

@@ -11,7 +11,7 @@
 namespace emulated::program {
 namespace {
 
-// Names of special registers, indexed by Special; the remaining ones have no name.
+// Names of special registers, indexed by Special. Its last enumerators have no name in PTX and no entry here.
 constexpr std::string_view special_names[] = {
 #define SPECIAL(enumerator, name) name,
     BASCULE_PTX_SPECIALS(SPECIAL)

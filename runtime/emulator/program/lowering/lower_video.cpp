@@ -37,7 +37,7 @@ void set_signs(Form& form, const Opcode& opcode) {
 
 }  // namespace
 
-// The register before a selector, or a constant.
+// The operand without its selector and negation: a register or a constant.
 Ref Lowering::selected(const ptx::Operand& operand) {
     ptx::Operand plain = operand;
     plain.name = {};

@@ -73,7 +73,8 @@ struct WarpgroupBits {
     static constexpr std::uint16_t at_once = 256;  ///< not deferred to the wait
 };
 
-/// `flags` contains a shape. Returns nothing if PTX has no such product.
+/// The product of these types with the shape in `flags`. Returns nothing if `flags` has no shape, or PTX has no such
+/// product.
 std::optional<Product> product_of(Family family, const FlagSet& flags, Type a, Type b, Type c, Type d);
 /// The product that one of the four warps of a warpgroup computes: 16 of the 64 rows. Returns nothing if PTX has no such
 /// wgmma.

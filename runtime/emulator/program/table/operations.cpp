@@ -240,7 +240,7 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
         } else if (const auto flag = flag_named(part)) {
             if (first.has(*flag) && part.data() != text.data() + dot + 1)
                 return refuse(": ." + std::string(part) + " must follow the name");
-            // Several cache hints are the same flag, and both matrices may have the same layout.
+            // Not a repetition: several cache hints that share a flag, and the same layout for both matrices.
             if (opcode.flags.has(*flag) && !(F::evict == *flag || layouts.has(*flag)))
                 return refuse(": one of its modifiers stands twice");
             opcode.flags.add(*flag == Flag::shared_cta ? Flag::shared : *flag);

@@ -66,7 +66,7 @@ class InOut(Argument):
 
 
 class GPUArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """A DeviceArray with NumPy's arithmetic, on copies."""
+    """A DeviceArray with NumPy's arithmetic, which is computed on host copies."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, gpudata: PointerHolderBase) -> None:
         interface = {"shape": shape, "typestr": np.dtype(dtype).str, "data": (int(gpudata), False), "version": 3}
