@@ -13,7 +13,7 @@ namespace bascule {
 inline constexpr std::uint32_t tensor_map_bytes = 128;
 inline constexpr std::uint32_t tensor_map_alignment = 64;
 
-/// What a load writes for elements outside of the array.
+/// The value that a load writes for elements outside of the array.
 enum class TensorMapFill : std::uint8_t {
     zeros,
     nan,  ///< floating-point elements only
@@ -25,7 +25,7 @@ struct Im2col {
     Dimensions upper;  ///< from the last pixel
 };
 
-/// How a tensor map reads an array. Lists are in the array's order, outermost axis first.
+/// The layout in which a tensor map reads an array. Lists are in the array's order, outermost axis first.
 struct TensorMapOptions {
     /// The elements that one instruction spans on each axis; with `im2col`, the pixels and the channels of one load.
     Dimensions box;

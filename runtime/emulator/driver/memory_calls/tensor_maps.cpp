@@ -40,6 +40,18 @@ void write_map(const char* function, CUtensorMap* to, const TensorMap& map,
     std::memcpy(to, encoded.data(), encoded.size());
 }
 
+/// A map with the arguments that both encodings have in the same form.
+TensorMap map_of(const char* name, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                 const cuuint64_t* extents, const cuuint64_t* strides) {
+    TensorMap map;
+    map.type = static_cast<std::uint32_t>(type);
+    map.rank = rank;
+    map.address = reinterpret_cast<std::uintptr_t>(address);
+    copy_values(name, "globalDim", map.extents, extents, rank);
+    copy_values(name, "globalStrides", map.strides, strides, rank == 0 ? 0 : rank - 1);
+    return map;
+}
+
 }  // namespace
 
 EMULATED_CONTEXT_API(cuTensorMapEncodeTiled, 12000, CUtensorMap* to, CUtensorMapDataType type,
@@ -49,12 +61,7 @@ EMULATED_CONTEXT_API(cuTensorMapEncodeTiled, 12000, CUtensorMap* to, CUtensorMap
                      CUtensorMapFloatOOBfill fill) {
     constexpr const char* name = "cuTensorMapEncodeTiled";
     require_place(name, to);
-    TensorMap map;
-    map.type = static_cast<std::uint32_t>(type);
-    map.rank = rank;
-    map.address = reinterpret_cast<std::uintptr_t>(address);
-    copy_values(name, "globalDim", map.extents, extents, rank);
-    copy_values(name, "globalStrides", map.strides, strides, rank == 0 ? 0 : rank - 1);
+    TensorMap map = map_of(name, type, rank, address, extents, strides);
     copy_values(name, "boxDim", map.box, box, rank);
     copy_values(name, "elementStrides", map.steps, steps, rank);
     map.interleave = static_cast<std::uint32_t>(interleave);
@@ -72,12 +79,7 @@ EMULATED_CONTEXT_API(cuTensorMapEncodeIm2col, 12000, CUtensorMap* to, CUtensorMa
                      CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
     constexpr const char* name = "cuTensorMapEncodeIm2col";
     require_place(name, to);
-    TensorMap map;
-    map.type = static_cast<std::uint32_t>(type);
-    map.rank = rank;
-    map.address = reinterpret_cast<std::uintptr_t>(address);
-    copy_values(name, "globalDim", map.extents, extents, rank);
-    copy_values(name, "globalStrides", map.strides, strides, rank == 0 ? 0 : rank - 1);
+    TensorMap map = map_of(name, type, rank, address, extents, strides);
     copy_values(name, "elementStrides", map.steps, steps, rank);
     map.im2col = true;
     const std::size_t corners = rank < 3 ? 0 : rank - 2;
