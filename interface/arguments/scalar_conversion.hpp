@@ -17,9 +17,6 @@ namespace bascule {
 /// have them.
 void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out);
 
-/// The largest value of this integer type.
-std::uint64_t largest_integer(DType dtype) noexcept;
-
 /// The scalar in messages: "3", "True", "the float 2.0", "the complex 1+2j".
 std::string describe(const Scalar& scalar);
 

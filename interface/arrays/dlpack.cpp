@@ -8,7 +8,7 @@
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule::dlpack {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <bascule/interface/arrays/indexing.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
 namespace bascule {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/program/source.hpp>
 
 namespace bascule {

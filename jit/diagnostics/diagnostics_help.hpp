@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/program/source.hpp>
 
 namespace bascule {

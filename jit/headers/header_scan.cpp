@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/computed_include.hpp>
 #include <bascule/jit/headers/header_scan.hpp>

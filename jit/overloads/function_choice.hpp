@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/lookup/cache.hpp>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule {
 

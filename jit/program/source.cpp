@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/files/paths.hpp>

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/questions/probed_members.hpp>
 #include <bascule/jit/variables/ptx_initializer.hpp>

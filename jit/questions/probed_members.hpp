@@ -8,7 +8,7 @@
 
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
 
 namespace bascule {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/templates/specialization.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/program/program.hpp>
 #include <bascule/jit/templates/type_pattern.hpp>

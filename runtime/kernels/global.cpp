@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/link/code.hpp>
 #include <bascule/jit/questions/variable_probe.hpp>
 #include <bascule/jit/signatures/demangle.hpp>

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 #include <bascule/jit/lookup/cache.hpp>
