@@ -3,18 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
 #include <variant>
-#include <vector>
 
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/types/dtype.hpp>
-#include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule {
 

@@ -1,11 +1,7 @@
 // Converts scalars to declared types, for the argument pack and for the elements of tuples.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include <bascule/interface/arguments/argument_value.hpp>
-#include <bascule/interface/arguments/signature.hpp>
 
 namespace bascule {
 

@@ -1,8 +1,6 @@
 // Source: the DLPack specification 1.3, and its Python specification.
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <string_view>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // Source: NumPy's array interface protocol, `descr`.
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,10 +1,7 @@
 // Structures in arrays: the array interface's `descr` as a layout of named fields, and how two layouts differ.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <bascule/interface/types/dtype.hpp>

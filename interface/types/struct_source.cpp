@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <set>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -141,6 +140,7 @@ class Writer {
                         std::uint32_t packing);
     std::string declaration(const StructField& field, const std::string& outer, const std::string& path,
                             std::uint32_t packing);
+
     void include_for(DType dtype);
 
     std::vector<Known> known_;

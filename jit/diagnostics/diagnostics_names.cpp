@@ -3,7 +3,6 @@
 #include <array>
 #include <cctype>
 #include <set>
-#include <vector>
 
 #include <fmt/format.h>
 

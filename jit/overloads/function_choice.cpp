@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +6,6 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/overloads/function_choice.hpp>
-#include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {

@@ -1,14 +1,12 @@
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/wording.hpp>
-#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/questions/probed_members.hpp>
-#include <bascule/jit/variables/ptx_initializer.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {
 

@@ -1,12 +1,6 @@
 // Reads the members of structs of the user's text from a compile of the text with a probe appended.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/questions/probed_program.hpp>

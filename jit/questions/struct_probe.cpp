@@ -1,13 +1,9 @@
-#include <cstddef>
-#include <span>
-
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/interface/types/dimensions.hpp>
-#include <bascule/interface/types/struct_layout.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 #include <bascule/jit/questions/struct_probe.hpp>
 

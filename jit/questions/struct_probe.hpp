@@ -1,9 +1,6 @@
 // Compares a dtype with a struct of the user's text, by compiling the text with a probe appended.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include <bascule/interface/types/struct_layout.hpp>
 #include <bascule/jit/questions/probed_members.hpp>
 

@@ -9,7 +9,7 @@
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/overloads/function_choice.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
 #include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/variables/variable.hpp>

@@ -19,7 +19,7 @@
 #include <bascule/interface/types/struct_layout.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/overloads/function_choice.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/templates/specialization.hpp>
 #include <bascule/jit/text/tokenizer.hpp>

@@ -6,7 +6,7 @@
 
 #include <bascule/jit/questions/probed_members.hpp>
 #include <bascule/jit/questions/struct_probe.hpp>
-#include <bascule/jit/variables/ptx_initializer.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 #include "support.hpp"
 
