@@ -207,7 +207,8 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
     });
     if (refuses_instance || refuses_variable) return false;
     bool changed = false;
-    if (++revisions_ > most_revisions) return ask_for_no_guess();
+    if (++revisions_ > most_revisions)
+        return std::erase_if(wanted_, [](const WantedKernel& kernel) { return !kernel.is_instance; }) > 0;
     std::vector<WantedKernel> kept;
     for (WantedKernel& kernel : wanted_) {
         const std::string reason = refusal(kernel.expression, diagnostics);
@@ -260,10 +261,6 @@ void CompilePlan::want(const KernelDeclaration& declaration) {
         known = std::prev(wanted_.end());
     }
     known->declarations.push_back(declaration);
-}
-
-bool CompilePlan::ask_for_no_guess() {
-    return std::erase_if(wanted_, [](const WantedKernel& kernel) { return !kernel.is_instance; }) > 0;
 }
 
 void CompilePlan::leave_out(const std::string& name, const std::string& reason) {

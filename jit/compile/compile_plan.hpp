@@ -75,7 +75,6 @@ class CompilePlan {
 
   private:
     void want(const KernelDeclaration& declaration);
-    bool ask_for_no_guess();
     void leave_out(const std::string& name, const std::string& reason);
 
     bool signatures_only_;

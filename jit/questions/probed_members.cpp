@@ -262,8 +262,7 @@ std::vector<StructMember> read_members(const ProbedProgram& probed, const std::s
     const bool skips = found.size() > count;
     auto value = like.elements.begin();
     for (const ProbedMember& each : found) {
-        StructMember& member = members.emplace_back(
-            StructMember{each.offset, each.is_empty, each.type, each.pointer, each.extents, {}});
+        StructMember& member = members.emplace_back(each);
         if (skips && each.is_empty) continue;
         const TupleArgument::Element& given = *value++;
         if (each.type.element_kind != ParameterType::Element::structure) continue;
