@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/signatures/reflection.hpp>
 #include <bascule/jit/templates/specialization.hpp>
