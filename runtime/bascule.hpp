@@ -37,7 +37,7 @@
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>

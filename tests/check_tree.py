@@ -33,8 +33,8 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_810,
-    "jit": 16_865,
+    "interface": 5_625,
+    "jit": 16_235,
     "runtime": 14_560,
     "python/bindings": 15_255,
     EMULATOR: 32_670,

@@ -7,7 +7,6 @@
 #include <bascule/interface/arguments/refusals.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arrays/mask.hpp>
-#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {

@@ -3,17 +3,8 @@
 #pragma once
 
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
-#include <bascule/interface/arguments/argument_value.hpp>
-#include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 
 namespace bascule {

@@ -5,11 +5,10 @@
 
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/refusals.hpp>
-#include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arguments/view_layout.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/arrays/mask.hpp>
-#include <bascule/interface/arrays/reshaping.hpp>
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule {
 namespace {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule {
 namespace {

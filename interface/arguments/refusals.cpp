@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/refusals.hpp>
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule {
 

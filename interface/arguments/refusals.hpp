@@ -1,10 +1,6 @@
 // Why a parameter does not take an argument, and what to do: a table of all reasons, for launches from C++ and Python.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include <fmt/args.h>
 
 #include <bascule/interface/arguments/signature.hpp>

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -154,11 +153,6 @@ bool is_time(const Scalar& scalar) noexcept {
 }
 
 }  // namespace
-
-std::uint64_t largest_integer(DType dtype) noexcept {
-    const std::uint64_t all = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * dtype.itemsize);
-    return dtype.kind == DType::Kind::signed_integer ? all >> 1 : all;
-}
 
 std::string describe(const Scalar& scalar) {
     if (is_time(scalar)) return fmt::format("the {} of {} units", to_string(*scalar.dtype), scalar.integer);

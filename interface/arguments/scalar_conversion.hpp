@@ -1,11 +1,7 @@
 // Converts scalars to declared types, for the argument pack and for the elements of tuples.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include <bascule/interface/arguments/argument_value.hpp>
-#include <bascule/interface/arguments/signature.hpp>
 
 namespace bascule {
 
@@ -16,9 +12,6 @@ namespace bascule {
 /// numbers. A finite value that would become infinite is an overflow; infinities and NaN are accepted by types that
 /// have them.
 void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out);
-
-/// The largest value of this integer type.
-std::uint64_t largest_integer(DType dtype) noexcept;
 
 /// The scalar in messages: "3", "True", "the float 2.0", "the complex 1+2j".
 std::string describe(const Scalar& scalar);

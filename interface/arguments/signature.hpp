@@ -1,15 +1,10 @@
 // A kernel's parameters: their C++ types, and the sizes and alignments that the compiler reported.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <bascule/interface/arrays/plain_array.hpp>
 #include <bascule/interface/arrays/tensor_map.hpp>
-#include <bascule/interface/types/dtype.hpp>
 
 namespace bascule {
 

@@ -1,14 +1,7 @@
 // Writes the bytes that a kernel gets for tuples that are passed as vector types, cuda::std::array and structs.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
 #include <bascule/interface/arguments/argument_value.hpp>
-#include <bascule/interface/arguments/signature.hpp>
 
 namespace bascule {
 

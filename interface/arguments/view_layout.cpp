@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 #include <bascule/interface/arguments/view_layout.hpp>

@@ -2,11 +2,7 @@
 // make. Sources: the CUDA Array Interface texts, versions 0, 2 and 3; NumPy's array interface for typestr.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include <bascule/interface/arrays/producer_stream.hpp>
 #include <bascule/interface/types/dimensions.hpp>

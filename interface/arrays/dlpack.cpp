@@ -1,14 +1,12 @@
 // Source: the DLPack specification 1.3, and its Python specification.
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule::dlpack {
 namespace {

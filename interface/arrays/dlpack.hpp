@@ -1,11 +1,8 @@
 // Converts between DLPack tensors and array views, as values.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/arrays/dlpack_abi.h>
 #include <bascule/interface/arrays/plain_array.hpp>
 

@@ -2,8 +2,6 @@
 // means invalid).
 #pragma once
 
-#include <memory>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 
 namespace bascule {

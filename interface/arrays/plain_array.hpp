@@ -2,12 +2,9 @@
 // parameter's.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/types/dtype.hpp>
 
 namespace bascule {
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <optional>
 
 #include <bascule/interface/arrays/array_interface.hpp>
 

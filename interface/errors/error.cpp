@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstddef>
 #include <span>
 
 #include <fmt/format.h>

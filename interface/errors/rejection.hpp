@@ -1,9 +1,7 @@
 // Functions that throw an ArgumentError.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -47,6 +47,10 @@ class Dimensions {
 };
 
 /// "(2, 3)", "(7,)", "()".
-std::string to_string(const Dimensions& dimensions);
+inline std::string to_string(const Dimensions& dimensions) {
+    std::string text = "(";
+    for (int d = 0; d < dimensions.size(); ++d) text += (d == 0 ? "" : ", ") + std::to_string(dimensions[d]);
+    return text + (dimensions.size() == 1 ? ",)" : ")");
+}
 
 }  // namespace bascule

@@ -1,9 +1,10 @@
+#include <charconv>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
 namespace bascule {
@@ -22,11 +23,8 @@ using Format = DType::Format;
 std::optional<std::uint32_t> to_itemsize(std::string_view digits) {
     if (digits.empty() || digits.size() > 9 || digits[0] == '0') return std::nullopt;
     std::uint32_t value = 0;
-    for (const char digit : digits) {
-        if (digit < '0' || digit > '9') return std::nullopt;
-        value = value * 10 + static_cast<std::uint32_t>(digit - '0');
-    }
-    return value;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? std::optional(value) : std::nullopt;
 }
 
 /// NumPy's units of time, in the order of DType::TimeUnit.
@@ -42,11 +40,8 @@ bool read_unit(std::string_view text, DType& dtype) {
     if (unit == units.end() || (unit == units.begin() && letters > 0)) return false;
     dtype.unit = static_cast<DType::TimeUnit>(unit - units.begin());
     if (letters == 0) return true;
-    std::uint64_t count = 0;
-    for (const char digit : text.substr(0, letters)) {
-        count = count * 10 + static_cast<std::uint64_t>(digit - '0');
-        if (count > std::numeric_limits<std::int32_t>::max()) return false;
-    }
+    std::int32_t count = 0;
+    if (std::from_chars(text.data(), text.data() + letters, count).ec != std::errc()) return false;
     dtype.count = static_cast<std::uint32_t>(count);
     return true;
 }
@@ -153,6 +148,11 @@ std::string to_string(DType dtype) {
 std::string_view cuda_name(DType dtype) noexcept {
     const ElementType* row = element_type(dtype);
     return row == nullptr ? std::string_view{} : row->cuda;
+}
+
+std::uint64_t largest_integer(DType dtype) noexcept {
+    const std::uint64_t all = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * dtype.itemsize);
+    return dtype.kind == DType::Kind::signed_integer ? all >> 1 : all;
 }
 
 }  // namespace bascule

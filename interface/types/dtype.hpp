@@ -1,4 +1,4 @@
-// Element types: "<f4" <-> DType <-> "float".
+// Element types: "<f4" <-> DType <-> "float" <-> the type of a C++ program.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace bascule {
 
@@ -153,5 +154,34 @@ std::string to_string(DType dtype);
 /// The CUDA C++ spelling: "float", "long long", "unsigned char", "__half", "cuda::std::complex<float>",
 /// "__nv_fp8_e4m3"; empty if CUDA C++ has no such type.
 std::string_view cuda_name(DType dtype) noexcept;
+
+/// The largest value of this integer type.
+std::uint64_t largest_integer(DType dtype) noexcept;
+
+namespace detail {
+
+/// The dtype of a C++ number type; its itemsize is 0 for all other types.
+template <class T>
+constexpr DType number_dtype() noexcept {
+    using Kind = DType::Kind;
+    if constexpr (std::is_same_v<T, bool>) {
+        return {Kind::boolean, 1};
+    } else if constexpr (std::is_integral_v<T>) {
+        return {std::is_signed_v<T> ? Kind::signed_integer : Kind::unsigned_integer, sizeof(T)};
+    } else if constexpr (std::is_floating_point_v<T> && sizeof(T) <= 8) {
+        return {Kind::floating, sizeof(T)};
+    } else {
+        return {Kind::opaque, 0};
+    }
+}
+
+/// The dtype of array elements of type T; structures become opaque bytes.
+template <class T>
+constexpr DType element_dtype() noexcept {
+    constexpr DType number = number_dtype<T>();
+    return number.itemsize > 0 ? number : DType{DType::Kind::opaque, sizeof(T)};
+}
+
+}  // namespace detail
 
 }  // namespace bascule

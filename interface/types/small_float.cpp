@@ -1,7 +1,6 @@
 // Sources: IEEE 754 (binary16), OCP 8-bit Floating Point Specification (E4M3, E5M2), OCP Microscaling Formats
 // (E8M0, E3M2, E2M3, E2M1).
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <bascule/interface/types/small_float.hpp>

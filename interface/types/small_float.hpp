@@ -1,9 +1,6 @@
 // Floating-point formats of 16 bits and fewer: the nearest value of each, exactly.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include <bascule/interface/types/dtype.hpp>
 
 namespace bascule {

@@ -1,10 +1,7 @@
-// Structures in arrays: the array interface's `descr` as a layout of named fields.
+// Structures in arrays: the array interface's `descr` as a layout of named fields, and how two layouts differ.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <bascule/interface/types/dtype.hpp>
@@ -60,5 +57,14 @@ std::string to_string(const StructLayout& layout);
 
 /// Whether the structure consists of `count` elements of `dtype` without gaps.
 bool is_sequence_of(const StructLayout& layout, DType dtype, int count) noexcept;
+
+/// The same fields one after the other. Unless `aligned`, they are packed without gaps, and nested structures keep
+/// their layout. Otherwise fields and nested structures are placed as np.dtype(..., align=True) does.
+StructLayout place_in_order(const StructLayout& layout, bool aligned);
+
+/// Describes how the offsets and the size of `given` differ from those of the struct `cpp_type`, which has the same
+/// fields in the same order and the layout `declared`. Names the fields and says what to do. Empty if all are equal.
+std::string describe_difference(const StructLayout& given, const StructLayout& declared,
+                                std::string_view cpp_type, LayoutSource source);
 
 }  // namespace bascule

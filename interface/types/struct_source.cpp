@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <set>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
 namespace bascule {
@@ -141,7 +140,6 @@ class Writer {
                         std::uint32_t packing);
     std::string declaration(const StructField& field, const std::string& outer, const std::string& path,
                             std::uint32_t packing);
-    void include_for(DType dtype);
 
     std::vector<Known> known_;
     std::set<std::string> names_;
@@ -247,7 +245,8 @@ std::string Writer::declaration(const StructField& field, const std::string& out
         type = define({field.dtype.itemsize, field.nested}, outer + "_" + field.name, path + ".", packing);
     } else {
         const Element element = element_of(field, path);
-        include_for(field.dtype);
+        if (const ElementType* row = element_type(field.dtype); row != nullptr && !row->header.empty())
+            headers_.emplace(row->header);
         type = element.is_class && element.alignment > packing
                    ? fmt::format("bascule::unaligned<{}>", element.type)
                    : std::string(element.type);
@@ -256,11 +255,6 @@ std::string Writer::declaration(const StructField& field, const std::string& out
     for (const std::int64_t extent : field.shape) extents += fmt::format("[{}]", extent);
     if (is_bytes(field)) extents += fmt::format("[{}]", field.dtype.itemsize);
     return fmt::format("{} {}{}", type, field.name, extents);
-}
-
-void Writer::include_for(DType dtype) {
-    const ElementType* type = element_type(dtype);
-    if (type != nullptr && !type->header.empty()) headers_.emplace(type->header);
 }
 
 }  // namespace

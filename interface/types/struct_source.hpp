@@ -1,9 +1,6 @@
 // Structures as CUDA C++: the text of a struct whose members have exactly the offsets of a layout.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule {

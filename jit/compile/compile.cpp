@@ -1,18 +1,13 @@
 #include <algorithm>
 #include <iterator>
-#include <optional>
-#include <span>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
 #include <bascule/jit/compile/nvrtc_input.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
-#include <bascule/jit/compile/undeclared_kernels.hpp>
 #include <bascule/jit/compile/view_layouts.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>

@@ -1,7 +1,6 @@
 // Compiles a program with NVRTC: gives its kernels by their names, or an error at the user's own lines.
 #pragma once
 
-#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/program/program.hpp>

@@ -1,13 +1,11 @@
-// Plans a compile: which kernels it asks for, under which name expressions, and why others are omitted.
+// Plans a compile: which kernels it asks for, under which name expressions, and why others are omitted. Names the kernels
+// of the image that the text does not spell: those from macros, includes and explicit instantiations.
 #pragma once
 
 #include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <span>
 
-#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
@@ -77,7 +75,6 @@ class CompilePlan {
 
   private:
     void want(const KernelDeclaration& declaration);
-    bool ask_for_no_guess();
     void leave_out(const std::string& name, const std::string& reason);
 
     bool signatures_only_;
@@ -87,5 +84,28 @@ class CompilePlan {
     std::vector<Instance> variables_;  // the image contains them whether a kernel uses them or not
     std::vector<std::pair<std::string, std::string>> absent_;
 };
+
+/// The lowered names of the kernels that this PTX defines.
+std::vector<std::string> entries_of(std::string_view ptx);
+
+/// A kernel of an image: its C++ name, "ns::add" or "scale<float>", and its lowered name.
+struct EntryName {
+    std::string name;  ///< empty if C++ has none
+    std::string lowered_name;
+    std::string overload;  ///< the expression that selects the overload; empty if its types are not known
+};
+
+/// The entries of the image's PTX that are not among its kernels. Omits instances of the text's templates, and entries of
+/// anonymous namespaces, which no name expression reaches.
+std::vector<EntryName> undeclared_entries(const Image& image, const std::vector<KernelDeclaration>& in_text);
+
+/// If a macro opens a namespace around a kernel, the compiler does not find the name that the text has. The kernel gets
+/// that name if nothing else in the text or in the image has the same last component.
+void name_as_in_text(std::span<KernelImage> undeclared, const Image& image,
+                     const std::vector<KernelDeclaration>& in_text);
+
+/// Completes the names of an image that has all functions of its text. A kernel that shares its name only with device
+/// functions gets that name as its expression. Kernels that the image has are removed from `absent`.
+void name_sole_kernels(Image& image, const Program& program);
 
 }  // namespace bascule

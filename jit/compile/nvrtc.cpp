@@ -11,8 +11,8 @@
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/headers/search_path.hpp>
-#include <bascule/jit/process/compiler_thread.hpp>
-#include <bascule/jit/process/exit_gate.hpp>
+#include <bascule/jit/process/compile_thread.hpp>
+#include <bascule/jit/process/fork_and_exit.hpp>
 
 namespace bascule {
 namespace {

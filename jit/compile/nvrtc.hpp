@@ -1,11 +1,8 @@
 // NVRTC at run time: the search for the library, its functions, and compiles.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/options/cache_settings.hpp>

@@ -1,14 +1,10 @@
 #include <algorithm>
-#include <array>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/jit/compile/nvrtc_input.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
-#include <bascule/jit/options/compile_options.hpp>
 #include <bascule/jit/options/option_table.hpp>
 #include <bascule/jit/text/name_rows.hpp>
 

@@ -1,9 +1,6 @@
 // What NVRTC gets for a program in addition to its text: options, the prelude and other headers; and why it refuses options.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/program/program.hpp>
 

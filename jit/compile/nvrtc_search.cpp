@@ -2,7 +2,6 @@
 #include <charconv>
 #include <filesystem>
 #include <iterator>
-#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -12,7 +11,6 @@
 #include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/search_path.hpp>
-#include <bascule/jit/process/own_places.hpp>
 
 namespace bascule {
 
@@ -35,7 +33,6 @@ std::optional<CudaVersion> version_behind(std::string_view name, std::string_vie
     return version;
 }
 
-namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
 
 /// The names that the loader is asked for; programs link to these names.

@@ -1,10 +1,6 @@
 // Precompiled headers: NVRTC does not read headers again that this process has compiled before.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/program/program.hpp>

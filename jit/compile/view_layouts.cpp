@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -7,7 +6,7 @@
 
 #include <bascule/jit/compile/view_layouts.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
-#include <bascule/jit/variables/ptx_initializer.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {
 namespace {

@@ -4,10 +4,7 @@
 
 #include <map>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/program/program.hpp>
 

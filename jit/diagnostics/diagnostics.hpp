@@ -2,11 +2,9 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
 
-#include <bascule/interface/errors/diagnostic.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 

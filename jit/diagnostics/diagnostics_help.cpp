@@ -1,6 +1,5 @@
 // Tables of common mistakes. A row has a mistake and its fix; the tests compile both.
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 

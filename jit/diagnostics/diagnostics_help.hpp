@@ -1,10 +1,8 @@
 // Help for common mistakes and for names that the compiler does not know: one line that says what was probably meant.
 #pragma once
 
-#include <string>
-
-#include <bascule/interface/errors/diagnostic.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 

@@ -3,11 +3,10 @@
 #include <array>
 #include <cctype>
 #include <set>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>

@@ -1,12 +1,25 @@
-// Finds which file a path leads to and whether it may have changed, with one stat.
+// Finds which file a path leads to and whether it may have changed, with one stat; XXH3-128 digests of contents and keys.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <ctime>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace bascule {
+
+/// A 128-bit digest of a text. It detects accidental changes, not attacks.
+struct Digest {
+    std::uint64_t high = 0, low = 0;
+
+    auto operator<=>(const Digest&) const = default;
+};
+
+Digest digest_of(std::string_view bytes) noexcept;
+
+std::string to_string(const Digest& digest);  ///< 32 hexadecimal digits
 
 /// Attributes of a file. A change of its content changes one of them, provided that the clock has advanced since the
 /// last change.

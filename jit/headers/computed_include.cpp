@@ -2,8 +2,6 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <span>
-#include <utility>
 
 #include <bascule/jit/headers/computed_include.hpp>
 #include <bascule/jit/text/lexer.hpp>

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <bascule/jit/headers/include_directives.hpp>
 

@@ -4,14 +4,13 @@
 #include <set>
 #include <sys/stat.h>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/files/record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
-#include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/process/fork_and_exit.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
 
 namespace bascule {

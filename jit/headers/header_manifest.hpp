@@ -2,15 +2,10 @@
 // cache must notice a change of either.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/file_identity.hpp>
 
 namespace bascule {

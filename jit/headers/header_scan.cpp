@@ -1,19 +1,14 @@
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <deque>
-#include <memory>
-#include <optional>
 #include <set>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/computed_include.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
@@ -21,7 +16,7 @@
 #include <bascule/jit/headers/pasted_words.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/options/option_table.hpp>
-#include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/process/fork_and_exit.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/jit/text/name_rows.hpp>
 
@@ -70,12 +65,6 @@ std::shared_ptr<const HeaderFacts> facts_of(const std::string& path, const FileI
 constexpr std::size_t most_files = 20'000;  // CUB includes some 700
 constexpr std::size_t most_places = 200'000;
 constexpr std::uint64_t most_bytes = 1U << 30;  // of all headers together
-
-/// A directory of CUDA's headers: installed, or a user's copy.
-struct ToolkitRoot {
-    std::string path;  ///< ends with '/'
-    std::int64_t installed_ns = 0;
-};
 
 class Scan {
   public:
@@ -219,7 +208,7 @@ class Scan {
     }
 
     /// Decides by the file's path below the toolkit's root.
-    static Owner owner_of(const std::string& path, const ToolkitRoot* root) {
+    static Owner owner_of(const std::string& path, const SearchPath* root) {
         static constexpr std::string_view of_toolkit =
             "builtin_types* channel_descriptor* common_functions* cooperative_groups* crt* cuComplex* cuda* curand* "
             "device_* driver_* host_* library_types* math_* mma.h* nv* sm_* surface_* texture_* vector_*";
@@ -230,13 +219,13 @@ class Scan {
     }
 
     /// `cub` of `ROOT/cub/block/block_reduce.cuh`.
-    static std::string first_part(const std::string& path, const ToolkitRoot& root) {
+    static std::string first_part(const std::string& path, const SearchPath& root) {
         return path.substr(root.path.size(), path.find('/', root.path.size()) - root.path.size());
     }
 
-    const ToolkitRoot* root_of(const std::string& path) const {
-        const ToolkitRoot* found = nullptr;  // the longest, because CCCL's may be inside another
-        for (const ToolkitRoot& root : roots_) {
+    const SearchPath* root_of(const std::string& path) const {
+        const SearchPath* found = nullptr;  // the longest, because CCCL's may be inside another
+        for (const SearchPath& root : roots_) {
             const bool longer = found == nullptr || root.path.size() > found->path.size();
             if (longer && path.starts_with(root.path)) found = &root;
         }
@@ -300,7 +289,7 @@ class Scan {
         if (files_.size() > most_files || bytes_ > most_bytes)
             return fail("it includes too many headers, or too large ones");
         // Files that were added to a toolkit's directory later count as the user's.
-        const ToolkitRoot* root = root_of(path);
+        const SearchPath* root = root_of(path);
         const Owner owner = owner_of(path, root);
         const bool installed = owner != Owner::user && identity.changed_ns <= root->installed_ns;
         (installed ? toolkit_ : user_).files.push_back({path, identity, facts->digest});
@@ -332,7 +321,8 @@ class Scan {
     HeaderScan scan_;
     TrackedHeaders user_, toolkit_;
     std::vector<std::string> search_;
-    std::vector<ToolkitRoot> roots_;
+    std::vector<SearchPath>
+        roots_;  // directories of CUDA's headers, installed or a user's copy; paths end with '/'
     std::set<std::string> in_memory_;
     std::unordered_map<std::string, PlaceKind> kinds_;  // so that a scan takes one stat for each path
     std::unordered_set<std::string> files_, places_;

@@ -1,13 +1,10 @@
 // Follows a program's #include lines to every header that a compile may read, whatever #if they are in.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <bascule/jit/headers/header_manifest.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {

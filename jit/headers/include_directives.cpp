@@ -3,11 +3,10 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 
 #include <bascule/jit/headers/include_directives.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {

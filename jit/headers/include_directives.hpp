@@ -4,10 +4,6 @@
 
 #include <compare>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <bascule/jit/options/compile_options.hpp>
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include <bascule/jit/headers/pasted_words.hpp>
 #include <bascule/jit/text/lexer.hpp>

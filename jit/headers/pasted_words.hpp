@@ -5,8 +5,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 
 #include <bascule/jit/headers/include_directives.hpp>
 

@@ -6,7 +6,6 @@
 #include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/search_path.hpp>
-#include <bascule/jit/process/own_places.hpp>
 
 namespace bascule {
 namespace {

@@ -1,14 +1,8 @@
 // Compiled code, its architecture, the names that it defines and needs, and its image.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <bascule/jit/compile/image.hpp>
-#include <bascule/jit/options/compile_options.hpp>
-#include <bascule/jit/signatures/mangled_signature.hpp>
+#include <bascule/jit/program/program.hpp>
+#include <bascule/jit/signatures/reflection.hpp>
 
 namespace bascule {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <elf.h>
 #include <map>
 #include <optional>
 
@@ -14,39 +15,8 @@
 namespace bascule {
 namespace {
 
-// The structures of a 64-bit ELF file.
-struct FileHeader {
-    unsigned char identification[16];
-    std::uint16_t type, machine;
-    std::uint32_t version;
-    std::uint64_t entry, program_headers, section_headers;
-    std::uint32_t flags;
-    std::uint16_t own_bytes, program_header_bytes, program_header_count, section_header_bytes, section_count,
-        section_names;
-};
-struct SectionHeader {
-    std::uint32_t name, type;
-    std::uint64_t flags, address, offset, bytes;
-    std::uint32_t link, info;
-    std::uint64_t alignment, entry_bytes;
-};
-struct Symbol {
-    std::uint32_t name;
-    std::uint8_t info, other;
-    std::uint16_t section;
-    std::uint64_t value, bytes;
-};
-static_assert(sizeof(FileHeader) == 64 && sizeof(SectionHeader) == 64 && sizeof(Symbol) == 24);
-
-constexpr std::uint16_t machine_of_cuda = 190;
-constexpr std::size_t abi_in_identification = 7;
 constexpr unsigned char abi_of_cuda_13 = 0x41;
-constexpr std::uint32_t symbol_table = 2;      // SHT_SYMTAB
-constexpr std::uint8_t weak_binding = 2;       // STB_WEAK
-constexpr std::uint8_t global_binding = 1;     // STB_GLOBAL
-constexpr std::uint8_t object_type = 1;        // STT_OBJECT
 constexpr std::uint8_t cuda_object_type = 13;  // in code that is to be linked
-constexpr std::uint8_t function_type = 2;      // STT_FUNC
 constexpr std::uint8_t is_entry = 0x10;        // a bit of a symbol's `other`
 constexpr std::uint8_t parameter_info = 0x17;
 constexpr std::uint8_t has_bytes_behind =
@@ -61,28 +31,28 @@ struct ParameterInfo {
 
 class Cubin {
   public:
-    explicit Cubin(const Code& code) : code_(code), header_(read<FileHeader>(0)) {
-        if (header_.machine != machine_of_cuda || header_.section_header_bytes != sizeof(SectionHeader))
+    explicit Cubin(const Code& code) : code_(code), header_(read<Elf64_Ehdr>(0)) {
+        if (header_.e_machine != EM_CUDA || header_.e_shentsize != sizeof(Elf64_Shdr))
             fail("it is an ELF file of another kind");
     }
 
     CodeOutline outline() const {
         CodeOutline outline;
         outline.arch = arch();
-        const SectionHeader names = section(header_.section_names);
-        std::map<std::string_view, SectionHeader> infos;
-        std::optional<SectionHeader> symbols;
-        for (std::uint16_t i = 0; i < header_.section_count; ++i) {
-            const SectionHeader each = section(i);
-            const std::string_view name = text_at(names, each.name);
+        const Elf64_Shdr names = section(header_.e_shstrndx);
+        std::map<std::string_view, Elf64_Shdr> infos;
+        std::optional<Elf64_Shdr> symbols;
+        for (std::uint16_t i = 0; i < header_.e_shnum; ++i) {
+            const Elf64_Shdr each = section(i);
+            const std::string_view name = text_at(names, each.sh_name);
             constexpr std::string_view info = ".nv.info.";
             if (name.starts_with(info)) infos[name.substr(info.size())] = each;
-            if (each.type == symbol_table) symbols = each;
+            if (each.sh_type == SHT_SYMTAB) symbols = each;
         }
         if (!symbols) fail("it has no symbols");
-        for (std::uint64_t i = 0; i < symbols->bytes / sizeof(Symbol); ++i) {
-            add(outline, read<Symbol>(symbols->offset + i * sizeof(Symbol)), section(symbols->link), names,
-                infos);
+        for (std::uint64_t i = 0; i < symbols->sh_size / sizeof(Elf64_Sym); ++i) {
+            add(outline, read<Elf64_Sym>(symbols->sh_offset + i * sizeof(Elf64_Sym)),
+                section(symbols->sh_link), names, infos);
         }
         return outline;
     }
@@ -101,12 +71,12 @@ class Cubin {
         return value;
     }
 
-    SectionHeader section(std::uint32_t index) const {
-        return read<SectionHeader>(header_.section_headers + std::uint64_t{index} * sizeof(SectionHeader));
+    Elf64_Shdr section(std::uint32_t index) const {
+        return read<Elf64_Shdr>(header_.e_shoff + std::uint64_t{index} * sizeof(Elf64_Shdr));
     }
 
-    std::string_view text_at(const SectionHeader& strings, std::uint32_t offset) const {
-        const std::uint64_t begin = strings.offset + offset;
+    std::string_view text_at(const Elf64_Shdr& strings, std::uint32_t offset) const {
+        const std::uint64_t begin = strings.sh_offset + offset;
         const std::size_t end = code_.bytes.find('\0', begin);
         if (begin >= code_.bytes.size() || end == std::string::npos) fail("it is cut off");
         return std::string_view(code_.bytes).substr(begin, end - begin);
@@ -114,34 +84,33 @@ class Cubin {
 
     /// The architecture is in the lowest byte of the flags, since CUDA 13 in the second one.
     Arch arch() const {
-        const bool is_13 = header_.identification[abi_in_identification] == abi_of_cuda_13;
-        const auto number = static_cast<int>(is_13 ? header_.flags >> 8 & 0xFF : header_.flags & 0xFF);
+        const bool is_13 = header_.e_ident[EI_OSABI] == abi_of_cuda_13;
+        const auto number = static_cast<int>(is_13 ? header_.e_flags >> 8 & 0xFF : header_.e_flags & 0xFF);
         return {number / 10, number % 10, '\0', false};
     }
 
-    void add(CodeOutline& outline, const Symbol& symbol, const SectionHeader& strings,
-             const SectionHeader& section_names,
-             const std::map<std::string_view, SectionHeader>& infos) const {
-        const std::uint8_t told = symbol.info & 0xF;
-        const std::uint8_t type = told == cuda_object_type ? object_type : told;
-        const std::uint8_t binding = symbol.info >> 4;
-        if (type != object_type && type != function_type && symbol.section != 0) return;
+    void add(CodeOutline& outline, const Elf64_Sym& symbol, const Elf64_Shdr& strings,
+             const Elf64_Shdr& section_names, const std::map<std::string_view, Elf64_Shdr>& infos) const {
+        const std::uint8_t told = ELF64_ST_TYPE(symbol.st_info);
+        const std::uint8_t type = told == cuda_object_type ? std::uint8_t{STT_OBJECT} : told;
+        const std::uint8_t binding = ELF64_ST_BIND(symbol.st_info);
+        if (type != STT_OBJECT && type != STT_FUNC && symbol.st_shndx != 0) return;
         CodeSymbol made;
-        made.name = text_at(strings, symbol.name);
+        made.name = text_at(strings, symbol.st_name);
         if (made.name.empty()) return;
-        made.bytes = symbol.bytes;
-        made.kind = type == object_type ? CodeSymbol::Kind::variable : CodeSymbol::Kind::function;
-        made.linkage = binding == weak_binding     ? CodeSymbol::Linkage::weak
-                       : binding == global_binding ? CodeSymbol::Linkage::global
-                                                   : CodeSymbol::Linkage::local;
-        if (symbol.section == 0) {
+        made.bytes = symbol.st_size;
+        made.kind = type == STT_OBJECT ? CodeSymbol::Kind::variable : CodeSymbol::Kind::function;
+        made.linkage = binding == STB_WEAK     ? CodeSymbol::Linkage::weak
+                       : binding == STB_GLOBAL ? CodeSymbol::Linkage::global
+                                               : CodeSymbol::Linkage::local;
+        if (symbol.st_shndx == 0) {
             made.linkage = CodeSymbol::Linkage::external;
             made.is_needed = true;
-        } else if (type == object_type && symbol.section < header_.section_count) {
+        } else if (type == STT_OBJECT && symbol.st_shndx < header_.e_shnum) {
             made.is_constant =
-                text_at(section_names, section(symbol.section).name).starts_with(".nv.constant");
+                text_at(section_names, section(symbol.st_shndx).sh_name).starts_with(".nv.constant");
         }
-        if (type == function_type && (symbol.other & is_entry) != 0) {
+        if (type == STT_FUNC && (symbol.st_other & is_entry) != 0) {
             made.kind = CodeSymbol::Kind::kernel;
             if (const auto info = infos.find(made.name); info != infos.end())
                 made.parameters = parameters_in(info->second);
@@ -149,9 +118,9 @@ class Cubin {
         outline.symbols.push_back(std::move(made));
     }
 
-    std::vector<CodeParameter> parameters_in(const SectionHeader& info) const {
+    std::vector<CodeParameter> parameters_in(const Elf64_Shdr& info) const {
         std::map<std::uint16_t, ParameterInfo> found;
-        for (std::uint64_t at = info.offset; at + 4 <= info.offset + info.bytes;) {
+        for (std::uint64_t at = info.sh_offset; at + 4 <= info.sh_offset + info.sh_size;) {
             const auto form = read<std::uint8_t>(at);
             const auto attribute = read<std::uint8_t>(at + 1);
             const auto value = read<std::uint16_t>(at + 2);
@@ -175,7 +144,7 @@ class Cubin {
     }
 
     const Code& code_;
-    FileHeader header_;
+    Elf64_Ehdr header_;
 };
 
 }  // namespace

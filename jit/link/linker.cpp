@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/files/digest.hpp>
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/link/linker.hpp>
 #include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/jit/text/name_rows.hpp>

@@ -1,15 +1,9 @@
 // The interface of linkers, the checks that they all share, and linking through the cache.
 #pragma once
 
-#include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
-#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/link/code.hpp>
-#include <bascule/jit/options/compile_options.hpp>
-#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 

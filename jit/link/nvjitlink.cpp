@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <vector>
 
 #include <fmt/format.h>
 

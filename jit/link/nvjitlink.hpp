@@ -1,8 +1,6 @@
 // nvJitLink at run time: links PTX, cubins and LTO-IR. Needs no driver and no device.
 #pragma once
 
-#include <memory>
-
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/link/linker.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/link/shared_variables.hpp>
 #include <bascule/jit/variables/ptx_text.hpp>
 

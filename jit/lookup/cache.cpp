@@ -1,29 +1,55 @@
 // A look-up searches memory, then the disk. If both miss, one thread of the process, and one process of the machine,
 // compiles, keeps the image in memory and publishes it on disk.
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
-#include <optional>
-#include <string_view>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/jit/compile/compile.hpp>
-#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/lookup/cache.hpp>
-#include <bascule/jit/lookup/cache_key.hpp>
-#include <bascule/jit/lookup/cache_state.hpp>
-#include <bascule/jit/process/compile_watch.hpp>
-#include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/lookup/disk_cache.hpp>
+#include <bascule/jit/lookup/memory_cache.hpp>
+#include <bascule/jit/process/compile_thread.hpp>
+#include <bascule/jit/process/fork_and_exit.hpp>
 #include <bascule/jit/process/log.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
+
+/// What a Cache consists of. Thread-safe.
+struct CacheState {
+    CacheState(ToolkitLocation location, CachePlace place, CacheLimit limit);
+
+    void count(Origin origin) noexcept {
+        counts[static_cast<std::size_t>(origin)].fetch_add(1, std::memory_order_relaxed);
+    }
+    std::uint64_t count_of(Origin origin) const noexcept {
+        return counts[static_cast<std::size_t>(origin)].load(std::memory_order_relaxed);
+    }
+
+    void warn(const std::string& text);
+    /// Passes on the warnings that `disk` gave on compile threads, so that the program gets them on the thread that asked.
+    void warn_of_compile_threads();
+
+    MemoryCache memory;
+    DiskCache disk;
+    SingleFlight flights;
+
+    std::mutex nvrtc_mutex;
+    ToolkitLocation toolkit;  // guarded by nvrtc_mutex, as are the next two
+    DriverLimit driver_limit;
+    std::shared_ptr<const Nvrtc> nvrtc;  // null: not loaded yet
+
+    std::vector<std::string> postponed;  // guarded by fork_safe_mutex(), as is the next
+    DiskCache::WarningHandler handler;
+    std::array<std::atomic<std::uint64_t>, 3> counts{};  // by Origin
+};
 
 namespace {
 

@@ -1,12 +1,9 @@
 // Compiles each program once: looks in memory, then on disk, and compiles only if both miss.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 
-#include <bascule/jit/lookup/origin.hpp>
 #include <bascule/jit/options/cache_settings.hpp>
 
 namespace bascule {
@@ -17,7 +14,12 @@ struct Image;
 class Nvrtc;
 struct Program;
 class DiskCache;
-struct CacheState;  // cache_state.hpp
+struct CacheState;  // cache.cpp
+
+/// The origin of an image.
+enum class Origin : std::uint8_t { compiled, memory, disk };
+
+const char* to_string(Origin origin) noexcept;  ///< "compiled", "memory", "disk"
 
 /// Counts since the process started.
 struct CacheStatistics {
@@ -58,7 +60,7 @@ class Cache {
     };
     /// The image of a program. If the options name no architecture, compiles for the device's own target
     /// (Nvrtc::own_target) or, if code is to be linked, for Nvrtc::nearest. Throws: what `compile` throws;
-    /// CompileInterrupted, if a watch is set (jit/process/compile_watch); Error if `program.headers` asks for headers
+    /// CompileInterrupted, if a watch is set (jit/process/compile_thread); Error if `program.headers` asks for headers
     /// that are no longer there and were not compiled before.
     Lookup image(const Program& program);
 

@@ -19,8 +19,8 @@
 #include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/lookup/cache_directory.hpp>
-#include <bascule/jit/process/compile_watch.hpp>
-#include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/process/compile_thread.hpp>
+#include <bascule/jit/process/fork_and_exit.hpp>
 
 namespace bascule {
 namespace {

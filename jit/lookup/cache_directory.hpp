@@ -2,11 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <bascule/jit/options/cache_settings.hpp>
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,5 +42,13 @@ struct CacheLimit {
     std::uint64_t bytes = default_bytes;
     std::string problem{};  ///< a sentence for users if the environment variable is not understood
 };
+
+/// Reads BASCULE_CACHE_LIMIT: a size as in parse_byte_size, or "unlimited"; the default is 1 GiB.
+CacheLimit default_cache_limit();
+
+/// Parses a number without a sign and a unit: B or nothing, kB, MB, GB and TB (powers of 1000), KiB, MiB, GiB and TiB
+/// (powers of 1024). Case does not matter, and a space may precede the unit. Returns nothing for other text, and for
+/// 2^63 bytes or more.
+std::optional<std::uint64_t> parse_byte_size(std::string_view text);
 
 }  // namespace bascule

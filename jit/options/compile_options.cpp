@@ -7,9 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/options/compile_options.hpp>
 #include <bascule/jit/options/option_table.hpp>
 #include <bascule/jit/text/name_rows.hpp>

@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/overloads/function_choice.hpp>
-#include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {

@@ -4,21 +4,10 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
-#include <bascule/interface/arguments/argument_type.hpp>
-#include <bascule/interface/arguments/signature.hpp>
-#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/lookup/cache.hpp>
-#include <bascule/jit/program/source.hpp>
 #include <bascule/jit/templates/specialization.hpp>
-#include <bascule/jit/templates/type_pattern.hpp>
-#include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
 

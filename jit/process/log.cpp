@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include <bascule/jit/process/log.hpp>

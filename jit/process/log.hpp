@@ -1,7 +1,6 @@
 // Logs what was compiled and why, with the loggers "bascule.cache" and "bascule.jit".
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <bascule/jit/process/services.hpp>

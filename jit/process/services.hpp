@@ -4,9 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <string>
 
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule {
 

@@ -1,15 +1,41 @@
-// What a compile is asked for, as a value.
+// What a compile is asked for, CUDA C++ text and options, and what it gives: an image with its kernels. All are values.
 #pragma once
 
-#include <cstdint>
+#include <algorithm>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <bascule/jit/program/source.hpp>
+#include <bascule/interface/arguments/signature.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 
 namespace bascule {
+
+/// CUDA C++ text. A value: it owns its text, and making it reads nothing. `name` and `first_line` are only for
+/// messages, never for the compiler: they place errors in the user's own file.
+struct Source {
+    std::string text;
+    std::string name = "<string>";  ///< "kernels.cu", "train.py"
+    int first_line = 1;             ///< of the text in `name`
+    std::string directory;          ///< searched first for quoted includes; empty for a string
+};
+
+/// Reads a file. Throws: FileError with the path and the system's reason; ArgumentError (value) for a NUL in the path.
+Source read_source(const std::string& path);
+
+/// The name under which a text is compiled: equal texts are one program, whatever their origin.
+std::string canonical_name(const std::string& text);
+/// The canonical name or, with `keep_sources`, the path of the file, which the image's line information names.
+std::string program_name(const Source& source, const CompileOptions& options);
+/// With `keep_sources`, writes that file for debuggers and profilers, unless it exists with this text. Replaces a link.
+/// Throws: FileError with the option.
+void keep_source(const Source& source, const CompileOptions& options);
+
+/// The text without a byte order mark, which some editors write and NVRTC accepts nowhere.
+std::string_view without_byte_order_mark(std::string_view text) noexcept;
+
+/// Line `line` of the text, counted from 1, without its newline.
+std::string_view source_line_of(std::string_view text, int line);
+/// The position in the text of the line that a compiler calls `line`; they differ after a `#line 100`.
+int line_in_text(std::string_view text, int line);
 
 struct HeaderManifest;
 struct Image;
@@ -61,6 +87,36 @@ struct Program {
     std::shared_ptr<const HeaderManifest> headers{};
     /// Makes the image instead of NVRTC; `source` then has a name and no text. Null: the text is compiled.
     std::shared_ptr<const ImageMaker> maker{};
+};
+
+/// One kernel of an image.
+struct KernelImage {
+    std::string name{};          ///< as declared: "ns::scale"
+    std::string expression{};    ///< the name expression that was asked for: "ns::scale<float>"
+    std::string lowered_name{};  ///< the name in the image; empty in an image that has only signatures
+    std::string reflected{};     ///< the mangled name that `signature` was read from
+    Signature signature{};
+    int line = 1;  ///< of the declaration, in the text
+};
+
+/// A compiled program. Immutable and shared once made.
+struct Image {
+    Arch arch;
+    std::string ptx;
+    std::string cubin;  ///< empty for a virtual architecture
+    /// NVRTC's warnings at canonical places; readable_log (diagnostics.hpp) maps them to a source.
+    std::string log;
+    std::vector<KernelImage> kernels;
+    /// Declared kernels that this image lacks, with the reasons: templates, overloads, code that an #if removed.
+    std::vector<std::pair<std::string, std::string>> absent;
+    std::string nvrtc_version;        ///< "13.0"
+    double compile_milliseconds = 0;  ///< spent in NVRTC
+
+    /// The kernel that was asked for by this expression, or null.
+    const KernelImage* find(std::string_view expression) const noexcept {
+        const auto kernel = std::ranges::find(kernels, expression, &KernelImage::expression);
+        return kernel == kernels.end() ? nullptr : &*kernel;
+    }
 };
 
 }  // namespace bascule

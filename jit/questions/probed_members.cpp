@@ -1,14 +1,12 @@
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
-#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/questions/probed_members.hpp>
-#include <bascule/jit/variables/ptx_initializer.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {
 
@@ -264,8 +262,7 @@ std::vector<StructMember> read_members(const ProbedProgram& probed, const std::s
     const bool skips = found.size() > count;
     auto value = like.elements.begin();
     for (const ProbedMember& each : found) {
-        StructMember& member = members.emplace_back(
-            StructMember{each.offset, each.is_empty, each.type, each.pointer, each.extents, {}});
+        StructMember& member = members.emplace_back(each);
         if (skips && each.is_empty) continue;
         const TupleArgument::Element& given = *value++;
         if (each.type.element_kind != ParameterType::Element::structure) continue;

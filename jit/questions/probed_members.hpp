@@ -1,14 +1,8 @@
 // Reads the members of structs of the user's text from a compile of the text with a probe appended.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
 
 namespace bascule {
@@ -21,16 +15,9 @@ struct MemberExpression {
 };
 inline constexpr const char* probed_object = "bascule_probe_object.object_";
 
-/// The compiler's answer about one member.
-struct ProbedMember {
-    bool is_static = false;    ///< it is not a part of the object
-    bool is_empty = false;     ///< of a class without members
-    std::uint32_t offset = 0;  ///< in the struct, in bytes
-    /// The type of a pointer to the member, or to the elements of an array.
-    ParameterType type;
-    /// The type of the member, or of array elements, if they are pointers.
-    ParameterType pointer;
-    std::vector<std::int64_t> extents;  ///< of a C array, up to `axes`
+/// The compiler's answer about one member: its extents are those of a C array up to `axes`, and it has no `members`.
+struct ProbedMember : StructMember {
+    bool is_static = false;  ///< it is not a part of the object
 };
 
 /// The most members that one probe can ask about: a kernel's parameters must fit in 4 KiB.

@@ -1,11 +1,10 @@
-// A compiled program about which the compiler can be asked more. Answers are valid for the headers of the compiled
-// image.
+// A compiled program about which the compiler can be asked more, such as the type and shape of a variable. Answers are
+// valid for the headers of the compiled image.
 #pragma once
-
-#include <memory>
 
 #include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/program/program.hpp>
+#include <bascule/jit/variables/variable.hpp>
 
 namespace bascule {
 
@@ -22,5 +21,8 @@ struct ProbedProgram {
     /// again and compares the code. Throws: LibraryError.
     bool is_current() const;
 };
+
+/// Throws: CompileError, whose `name_expression` is set if the text is right and the name is not; what `ask` throws.
+Variable reflect_variable(const ProbedProgram& probed, const std::string& name);
 
 }  // namespace bascule

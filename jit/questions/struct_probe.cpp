@@ -1,13 +1,9 @@
-#include <cstddef>
-#include <span>
-
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/interface/types/dimensions.hpp>
-#include <bascule/interface/types/struct_difference.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 #include <bascule/jit/questions/struct_probe.hpp>
 
@@ -143,8 +139,8 @@ std::vector<StructField> find_places(const ProbedProgram& probed, const std::str
 
 }  // namespace
 
-void check_layout(const ProbedProgram& probed, const DeclaredStruct& declared, const StructLayout& given,
-                  LayoutSource source) {
+void check_layout(const ProbedProgram& probed, const std::string& cpp_type, std::uint32_t bytes,
+                  const StructLayout& given, LayoutSource source) {
     std::vector<Node> nodes;
     collect(given.fields, "", "", nodes);
     if (nodes.size() > most_probed_members) {
@@ -152,9 +148,9 @@ void check_layout(const ProbedProgram& probed, const DeclaredStruct& declared, c
                          nodes.size(), most_probed_members),
              bytes_advice());
     }
-    StructLayout found{declared.bytes, {}};
-    if (!nodes.empty()) found.fields = find_places(probed, declared.cpp_type, given, nodes, source);
-    const std::string difference = describe_difference(given, found, declared.cpp_type, source);
+    StructLayout found{bytes, {}};
+    if (!nodes.empty()) found.fields = find_places(probed, cpp_type, given, nodes, source);
+    const std::string difference = describe_difference(given, found, cpp_type, source);
     if (!difference.empty()) throw ArgumentError(ErrorKind::type, difference);
 }
 

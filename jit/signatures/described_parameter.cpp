@@ -1,9 +1,5 @@
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 

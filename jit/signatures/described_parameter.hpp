@@ -1,8 +1,6 @@
 // Converts a parameter's C++ type, as the demangler writes it, to the type that arguments are checked against.
 #pragma once
 
-#include <cstdint>
-
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/jit/signatures/demangled_type.hpp>
 

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/templates/specialization.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>
@@ -298,19 +297,6 @@ void check_kind(const KernelDeclaration& kernel, std::size_t index, const std::s
 }
 
 }  // namespace
-
-int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept {
-    // A pack takes the arguments that the other parameters leave.
-    const std::size_t fixed =
-        patterns.size() - static_cast<std::size_t>(std::ranges::count(patterns, true, &TypePattern::is_pack));
-    const std::size_t in_pack = arguments > fixed ? arguments - fixed : 0;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < patterns.size(); ++i) {
-        at += patterns[i].is_pack ? in_pack : 1;
-        if (index < at) return static_cast<int>(i);
-    }
-    return -1;
-}
 
 Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArguments& given) {
     Deduction deduction;

@@ -4,15 +4,10 @@
 // template's defaults. All other scalars are converted to the chosen types.
 #pragma once
 
-#include <span>
-#include <string>
-#include <vector>
-
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/program/program.hpp>
-#include <bascule/jit/templates/type_pattern.hpp>
-#include <bascule/jit/text/tokenizer.hpp>
+#include <bascule/jit/templates/kernel_declaration.hpp>
 
 namespace bascule {
 
@@ -46,10 +41,6 @@ std::string instance_name(const KernelDeclaration& kernel, const Deduction& dedu
 
 /// The types of the function parameters; packs are expanded to one type for each argument.
 std::vector<std::string> substituted_types(const KernelDeclaration& kernel, const Deduction& deduction);
-
-/// The function parameter that takes argument `index`; a pack takes all arguments that the others leave. -1 if there
-/// are too many arguments.
-int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept;
 
 /// "void (*)(float*, int)", the type of a pointer to a kernel with these parameter types.
 std::string function_pointer(std::span<const std::string> types);

@@ -1,6 +1,5 @@
 // Finds kernels without parsing C++: walks over the tokens once and tracks the scopes.
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include <bascule/jit/text/lexer.hpp>

@@ -1,10 +1,7 @@
 // Finds the __global__ functions of a text. The compiler determines everything else.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <bascule/jit/text/template_header.hpp>
 

@@ -1,10 +1,13 @@
-// Splits PTX text into tokens and reads its declarations. Source: the PTX ISA, "Lexical Elements" and "Variable
-// Declarations".
+// Splits PTX text into tokens, reads its declarations, and the initial bytes of global variables, by which probes report
+// layouts. Source: the PTX ISA, "Lexical Elements", "Variable Declarations" and "Initializers".
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace bascule {
 
@@ -64,5 +67,21 @@ struct PtxDeclaration {
 
 /// Reads a declaration up to one of the tokens in `ends`, which it does not take. Does not read initial values.
 PtxDeclaration read_ptx_declaration(PtxTokens& tokens, std::string_view ends);
+
+/// The bytes of a variable before any kernel has run; 0 at the places of addresses.
+struct InitialValue {
+    struct Address {
+        std::uint32_t offset = 0;  ///< in the variable
+        std::string symbol;
+        std::int64_t addend = 0;  ///< bytes after the symbol
+    };
+    std::vector<std::uint8_t> bytes;
+    std::vector<Address> addresses;
+
+    std::uint64_t integer(std::size_t offset, std::size_t width) const noexcept;  ///< little-endian
+};
+
+/// Returns nothing if the text has no such variable, or its declaration has an unknown form.
+std::optional<InitialValue> initial_value(std::string_view ptx, std::string_view variable);
 
 }  // namespace bascule

@@ -1,9 +1,6 @@
 // Names of a program's __device__ and __constant__ variables: as expressions, in images and in its text.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <bascule/interface/types/dimensions.hpp>

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/process/own_places.hpp>
+#include <bascule/jit/files/paths.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 
 namespace bascule {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/runtime/driver/device.hpp>
 
 namespace bascule {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <bascule/interface/arguments/signature.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 

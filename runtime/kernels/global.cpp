@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/link/code.hpp>
-#include <bascule/jit/questions/variable_probe.hpp>
+#include <bascule/jit/questions/probed_program.hpp>
 #include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/module_state.hpp>

@@ -67,7 +67,7 @@ void compare_structure(KernelFunction& function, KernelFunction::Structs& struct
     }
     const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
     naming_argument(claim.argument, parameter.name, [&] {
-        check_layout(probe.get(), {parameter.type.element, parameter.type.dtype.itemsize}, *claim.layout,
+        check_layout(probe.get(), parameter.type.element, parameter.type.dtype.itemsize, *claim.layout,
                      claim.source);
     });
     const std::lock_guard lock(function.comparing);

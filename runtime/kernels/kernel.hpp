@@ -21,7 +21,7 @@ struct KernelChoices;  // module_state.hpp
 struct KernelFamily;
 struct KernelDeclaration;  // jit/text/tokenizer.hpp
 struct KernelFunction;
-struct KernelImage;   // jit/compile/image.hpp
+struct KernelImage;   // jit/program/program.hpp
 struct LoadedKernel;  // library.hpp
 template <class Signature>
 class TypedKernel;  // typed_kernel.hpp

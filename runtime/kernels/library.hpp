@@ -7,7 +7,7 @@
 #include <string>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/streams/owner.hpp>
 

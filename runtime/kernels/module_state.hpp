@@ -14,12 +14,12 @@
 #include <string_view>
 #include <vector>
 
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/overloads/function_choice.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/templates/specialization.hpp>
 #include <bascule/jit/text/tokenizer.hpp>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/questions/variable_probe.hpp>
+#include <bascule/jit/questions/probed_program.hpp>
 #include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/kernels/module_variables.hpp>

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include <bascule/interface/types/host_dtype.hpp>
+#include <bascule/interface/types/dtype.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
 #include <bascule/runtime/textures/tensor_map.hpp>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/types/host_dtype.hpp>
+#include <bascule/interface/types/dtype.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 

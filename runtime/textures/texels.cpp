@@ -2,8 +2,8 @@
 
 #include <cuda.h>
 
-#include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/runtime/textures/texels.hpp>
 
 namespace bascule {

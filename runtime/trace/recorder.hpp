@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/jit/lookup/origin.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>
 #include <bascule/runtime/trace/trace_clock.hpp>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/array_argument.hpp>
-#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 
 #include "support.hpp"
 

@@ -1,7 +1,7 @@
 // Rows 12 to 24, 34 to 50 and 53 to 57 of the conformance list, as far as values decide them.
 #include <limits>
 
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 #include "support.hpp"
 

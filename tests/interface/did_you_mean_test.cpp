@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 using bascule::edit_distance;
 using bascule::nearest_name;

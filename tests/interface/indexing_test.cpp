@@ -2,7 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include <bascule/interface/arrays/indexing.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 
 #include "support.hpp"
 

@@ -1,7 +1,7 @@
 // Advice in messages: Python expressions for Python, C++ for C++.
 #include <doctest/doctest.h>
 
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 #include "support.hpp"
 

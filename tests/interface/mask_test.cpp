@@ -3,7 +3,7 @@
 #include <bit>
 #include <vector>
 
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/view_layout.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 

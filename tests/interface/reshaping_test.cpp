@@ -2,7 +2,7 @@
 #include <array>
 #include <vector>
 
-#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 
 #include "support.hpp"
 

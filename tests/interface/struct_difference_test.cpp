@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include <bascule/interface/types/struct_difference.hpp>
+#include <bascule/interface/types/struct_layout.hpp>
 
 #include "support.hpp"
 

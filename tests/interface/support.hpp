@@ -15,7 +15,7 @@
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule::testing {
 

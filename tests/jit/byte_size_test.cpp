@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <bascule/jit/files/byte_size.hpp>
+#include <bascule/jit/options/cache_settings.hpp>
 
 namespace bascule::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/files/file_identity.hpp>
-#include <bascule/jit/lookup/cache_key.hpp>
+#include <bascule/jit/lookup/cache_entry.hpp>
 
 #include "support.hpp"
 

@@ -4,7 +4,6 @@
 
 #include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/lookup/cache.hpp>
-#include <bascule/jit/lookup/cache_sweep.hpp>
 #include <bascule/jit/lookup/disk_cache.hpp>
 
 #include "support.hpp"

@@ -8,8 +8,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/lookup/single_flight.hpp>
-#include <bascule/jit/process/compile_watch.hpp>
+#include <bascule/jit/lookup/memory_cache.hpp>
+#include <bascule/jit/process/compile_thread.hpp>
 
 namespace bascule::testing {
 namespace {

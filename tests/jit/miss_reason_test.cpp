@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/files/file_identity.hpp>
-#include <bascule/jit/lookup/cache_sweep.hpp>
 #include <bascule/jit/lookup/disk_cache.hpp>
 
 #include "support.hpp"

@@ -13,7 +13,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/lookup/single_flight.hpp>
+#include <bascule/jit/lookup/memory_cache.hpp>
 
 namespace bascule::testing {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 
 #include "support.hpp"
 

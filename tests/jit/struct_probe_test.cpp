@@ -6,7 +6,7 @@
 
 #include <bascule/jit/questions/probed_members.hpp>
 #include <bascule/jit/questions/struct_probe.hpp>
-#include <bascule/jit/variables/ptx_initializer.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 #include "support.hpp"
 
@@ -53,7 +53,7 @@ StructLayout particle() {
 ProbedProgram probed(const char* text_of_it) { return {program(text_of_it), {}, cache()}; }
 
 void check(const StructLayout& layout, const std::string& type = "ns::Particle") {
-    check_layout(probed(text), {type, layout.bytes}, layout);
+    check_layout(probed(text), type, layout.bytes, layout);
 }
 
 std::string difference(const StructLayout& layout, const std::string& type = "ns::Particle") {
@@ -127,7 +127,7 @@ TEST_CASE("four numbers are a float4, in a subarray or in a structure") {
     const ProbedProgram vectors = probed("struct V { float4 v; int n; }; __global__ void k(V v) {}");
     const auto said = [&](const StructField& v) {
         return message_of<ArgumentError>([&] {
-            check_layout(vectors, {"V", 32}, {32, {v, field("n", 16, "<i4")}});
+            check_layout(vectors, "V", 32, {32, {v, field("n", 16, "<i4")}});
         });
     };
     CHECK(said(field("v", 0, "<f4", {4})).empty());

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/link/code.hpp>
-#include <bascule/jit/questions/variable_probe.hpp>
+#include <bascule/jit/questions/probed_program.hpp>
 
 #include "support.hpp"
 

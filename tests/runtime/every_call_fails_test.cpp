@@ -8,8 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/arrays/indexing.hpp>
-#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/race_check.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 #include <bascule/runtime/linking/linking.hpp>

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
 #include <bascule/runtime/memory/memory.hpp>

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>

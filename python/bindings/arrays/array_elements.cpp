@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
 

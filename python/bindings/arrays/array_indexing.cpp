@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/interface/arrays/indexing.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 
 #include "arrays/array_creation.hpp"

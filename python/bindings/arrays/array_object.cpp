@@ -4,7 +4,7 @@
 #include <optional>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/memory/owned_memory.hpp>
 #include <bascule/runtime/streams/ordering.hpp>

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 
 #include "arrays/array_object.hpp"

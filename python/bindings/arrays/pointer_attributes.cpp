@@ -2,7 +2,7 @@
 #include <string>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 
 #include "arrays/array_object.hpp"

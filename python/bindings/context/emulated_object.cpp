@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/process/exit_gate.hpp>
+#include <bascule/jit/process/fork_and_exit.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/race_check.hpp>

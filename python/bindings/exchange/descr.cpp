@@ -6,7 +6,7 @@
 
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 namespace bascule::python {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 

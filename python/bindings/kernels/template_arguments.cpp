@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/types/dtype.hpp>
 

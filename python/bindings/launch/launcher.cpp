@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 
 #include "classes/callable_object.hpp"
 #include "context/call_site.hpp"

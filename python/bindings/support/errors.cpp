@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/process/compile_watch.hpp>
+#include <bascule/jit/process/compile_thread.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 

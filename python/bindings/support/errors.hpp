@@ -4,8 +4,7 @@
 #include <string>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/image.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 
 #include "support/pybind.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/options/compile_options.hpp>
 #include <bascule/jit/options/option_table.hpp>
 

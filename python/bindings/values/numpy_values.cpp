@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
 #include "exchange/interface_reader.hpp"

@@ -5,7 +5,7 @@
 
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/diagnostic.hpp>
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 
 #include "parts.hpp"

@@ -1,9 +1,10 @@
-// Waits for compiles: Ctrl-C ends the wait but not the compile, and long waits can be shown to the user.
+// The threads on which compiles run, with a large stack and the program's own signal handlers, and the waits for them:
+// Ctrl-C ends the wait but not the compile, and long waits can be shown to the user.
 #pragma once
 
+#include <csignal>
 #include <functional>
 #include <future>
-#include <string>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/process/services.hpp>
@@ -36,5 +37,19 @@ class WaitForProcess {
 
 /// Waits for another thread's compile of `what`. Throws: what that compile threw; CompileInterrupted.
 void wait_watched(const std::string& what, const std::shared_future<void>& end);
+
+/// Blocks all signals for the calling thread and threads that it makes, except those of their own faults, which must
+/// not be blocked. Returns the previous mask.
+sigset_t block_signals() noexcept;
+
+/// Runs `work` on a separate thread and waits for it. Meanwhile, handlers of SIGINT and SIGTERM in the shared library
+/// that contains `address` are replaced by the previous ones. Thread-safe: concurrent calls agree on the previous
+/// handlers. Throws: what `work` throws.
+void run_keeping_signal_handlers(const void* address, const std::function<void()>& work);
+
+/// Calls `work`, which must not throw, on a thread with a stack of 256 MiB, whose unused part takes no memory, and
+/// waits. If the system has no stack of that size, a smaller one is used; if not even 16 MiB, that of the calling
+/// thread.
+void run_on_large_stack(const std::function<void()>& work);
 
 }  // namespace bascule

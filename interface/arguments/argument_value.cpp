@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/array_argument.hpp>
 
 namespace bascule {

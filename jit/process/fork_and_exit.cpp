@@ -1,16 +1,28 @@
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <pthread.h>
 #include <thread>
 #include <unistd.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/process/exit_gate.hpp>
+#include <bascule/jit/process/fork_and_exit.hpp>
 
 namespace bascule {
 namespace {
+
+std::atomic<std::uint64_t> generation{0};
+
+std::mutex& mutex_with_handlers() {
+    static std::mutex& mutex = *new std::mutex;  // never destroyed, because threads outlive static objects
+    static const int handlers = pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
+                                               [] {
+                                                   generation.fetch_add(1, std::memory_order_relaxed);
+                                                   mutex.unlock();
+                                               });
+    static_cast<void>(handlers);
+    return mutex;
+}
 
 std::atomic<std::int64_t> inside{0};
 std::atomic<bool> closed{false};
@@ -28,6 +40,13 @@ void forget_other_threads() noexcept {
 }
 
 }  // namespace
+
+std::mutex& fork_safe_mutex() {
+    static std::mutex& mutex = mutex_with_handlers();
+    return mutex;
+}
+
+std::uint64_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 InsideNvrtc::InsideNvrtc() {
     if (nvrtc_is_lost.load()) {

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <string>
-#include <utility>
+#include <cstdlib>
 
-#include <bascule/jit/files/byte_size.hpp>
+#include <fmt/format.h>
+
+#include <bascule/jit/options/cache_settings.hpp>
 
 namespace bascule {
 namespace {
@@ -29,6 +30,23 @@ std::string_view without_spaces_around(std::string_view text) {
 }
 
 }  // namespace
+
+CacheLimit default_cache_limit() {
+    CacheLimit limit;
+    const char* named = std::getenv("BASCULE_CACHE_LIMIT");
+    if (named == nullptr || *named == '\0') return limit;
+    if (std::string_view(named) == "unlimited") {
+        limit.bytes = CacheLimit::unlimited;
+    } else if (const auto bytes = parse_byte_size(named)) {
+        limit.bytes = *bytes;
+    } else {
+        limit.problem = fmt::format(
+            "BASCULE_CACHE_LIMIT is \"{}\", which is not a size: write a number with kB, MB, GB, KiB, MiB or "
+            "GiB behind it, such as 500MB, or unlimited. The limit is {} GiB until then.",
+            named, CacheLimit::default_bytes >> 30);
+    }
+    return limit;
+}
 
 std::optional<std::uint64_t> parse_byte_size(std::string_view text) {
     text = without_spaces_around(text);

@@ -1,8 +1,20 @@
-// Protects NVRTC from process exit and forks. A thread that still compiles at exit would find the library's static
-// objects destroyed. A child that is forked during another thread's compile finds NVRTC's locks taken.
+// Forks and the end of the process. A child that is forked while another thread of its parent compiles finds NVRTC's
+// locks taken; the cache stays usable in it. A thread that still compiles at exit would find the library's static objects
+// destroyed.
 #pragma once
 
+#include <cstdint>
+#include <mutex>
+
 namespace bascule {
+
+/// Guards the small tables of the cache; held for look-ups, never during a compile or a file call. A fork waits for it,
+/// so that the child finds it free and the tables complete.
+std::mutex& fork_safe_mutex();
+
+/// The number of forks between this process and the one that first called fork_safe_mutex. Work that another thread
+/// began before the last fork never continues.
+std::uint64_t fork_generation() noexcept;
 
 /// Make one on the stack around work that must finish before the process ends. Exit waits for those that exist; another
 /// thread that makes one later stops there forever.

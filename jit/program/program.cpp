@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -6,7 +5,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <system_error>
@@ -15,11 +13,10 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
-#include <bascule/jit/files/digest.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/files/paths.hpp>
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 namespace {
