@@ -57,6 +57,8 @@ std::vector<std::string> EmulatedFunctions::new_races() const {
     return nlohmann::json::parse(text_of(take_races)).get<std::vector<std::string>>();
 }
 
+std::string EmulatedFunctions::new_findings() const { return text_of(take_findings); }
+
 std::vector<EmulatedLeak> EmulatedFunctions::live_allocations() const {
     std::vector<EmulatedLeak> all;
     for (const auto& record : nlohmann::json::parse(text_of(leaks))) {

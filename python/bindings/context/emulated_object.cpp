@@ -133,6 +133,10 @@ void bind_races(py::module_& module) {
     module.def("_end_program", &end_program, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
     module.def("_leaks", &leaks);
+    module.def("_check_names", [] { return std::string(functions().check_names()); });
+    module.def("_checks", [] { return functions().checks(); });
+    module.def("_set_checks", [](std::uint32_t checks) { return functions().set_checks(checks); });
+    module.def("_take_findings", [] { return functions().new_findings(); });
     module.def("_take_over_leaks", &take_over_leaks);
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "checks/checked_launch.hpp"
 #include "driver/captures.hpp"
 #include "driver/code_calls/libraries.hpp"
 #include "driver/code_calls/occupancy.hpp"
@@ -251,6 +252,9 @@ struct Job {
             return refuse("no device memory is left for the workspace of its cooperative grid");
         request.limits = process.environment().time_limits;
         request.cancelled = [this] { return is_cancelled(); };
+        const checks::LaunchName launched{name(), stream, site};
+        checks::CheckedLaunch checked(request, launched, process.checks);
+        request.observer = checked.observer();
         try {
             const auto fault = machine::launch(request);
             if (request.log != nullptr) kernel_heap.forget_freed(*request.log);
