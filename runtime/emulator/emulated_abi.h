@@ -101,6 +101,9 @@ enum {
 };
 /* The names of all checks in the order of their bits, separated by commas: "races,leaks,init,...". */
 const char* bascule_emulated_check_names(void);
+/* Gets the checks of a list such as "init,races": names separated by commas, "memory" (none of the optional ones) or "all".
+ * Returns 1, or 0 if a name is unknown. */
+int bascule_emulated_find_checks(const char* list, uint32_t* checks);
 /* Sets the checks for all contexts and returns the previous ones. Operations issued before are not checked, so switch
  * checks on while nothing is pending. A device that does not execute kernels checks only leaks. */
 uint32_t bascule_emulated_set_checks(uint32_t checks);
@@ -122,7 +125,8 @@ uint32_t bascule_emulated_checks(void);
  *   "other"      null, or the other side of a race: "what", "file", "line", "ptx_line", "block", "thread", ...
  *   "advice"     what to write instead, or ""
  *   "stream"     the handle that was passed to the launch
- *   "site"       the number from bascule_emulated_next_site; 0 if there was none */
+ *   "site"       the number from bascule_emulated_next_site; 0 if there was none
+ *   "arguments"  for each parameter of the kernel its value if it points into the allocation of the access, or 0 */
 size_t bascule_emulated_take_findings(char* json, size_t capacity);
 
 /* A callback that writes where the caller's own program issues an operation, for example "train.py:12: k[1, 32](x)": at most

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <tuple>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "machine/observer.hpp"
 #include "machine/warp.hpp"
@@ -45,6 +45,7 @@ struct Found {
     std::vector<Counted> all;
     std::map<std::tuple<std::string, Check, std::uint32_t, std::uint32_t>, std::size_t> index;
     Describe describe = nullptr;
+    BaseOf base_of = nullptr;
 
     void clear() {
         all.clear();
@@ -106,10 +107,25 @@ nlohmann::json record_of(const Deed& deed) {
     const auto list = [](const machine::Dim3& value) {
         return nlohmann::json::array({value.x, value.y, value.z});
     };
-    return {{"what", deed.what},           {"file", deed.file},
-            {"line", deed.line},           {"ptx_line", deed.ptx_line},
-            {"block", list(deed.block)},   {"thread", list(deed.thread)},
-            {"caller_file", deed.caller.file}, {"caller_line", deed.caller.line}};
+    return {{"what", deed.what},
+            {"file", deed.file},
+            {"line", deed.line},
+            {"ptx_line", deed.ptx_line},
+            {"block", list(deed.block)},
+            {"thread", list(deed.thread)},
+            {"caller_file", deed.caller.file},
+            {"caller_line", deed.caller.line}};
+}
+
+/// The launch's arguments that point into the allocation of the finding's access; 0 for the others.
+std::vector<std::uint64_t> arguments_into(const Counted& counted, BaseOf base_of) {
+    std::vector<std::uint64_t> arguments = counted.launch.arguments;
+    const bool is_global = counted.finding.space == "global" && base_of != nullptr;
+    const std::uint64_t base = is_global ? base_of(counted.finding.address) : 0;
+    for (std::uint64_t& each : arguments) {
+        if (base == 0 || each == 0 || base_of(each) != base) each = 0;
+    }
+    return arguments;
 }
 
 }  // namespace
@@ -133,6 +149,18 @@ std::optional<Checks> find(std::string_view name) noexcept {
     return name == "memory" ? std::optional<Checks>(0) : std::nullopt;
 }
 
+std::optional<Checks> parse(std::string_view list) noexcept {
+    Checks all = 0;
+    while (!list.empty()) {
+        const std::string_view name = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(list.size(), name.size() + 1));
+        const auto known = find(name);
+        if (!known) return std::nullopt;
+        all |= *known;
+    }
+    return all;
+}
+
 std::string_view name_of(Check check) noexcept {
     return public_name(std::ranges::find(rows, check, &Row::check)->name);
 }
@@ -148,8 +176,8 @@ Deed deed_of(const machine::Execution& execution, unsigned lane, const machine::
 void report(const LaunchName& launch, Finding finding, std::uint64_t threads) {
     Found& all = found();
     const std::lock_guard lock(all.mutex);
-    const auto [at, is_new] = all.index.try_emplace(
-        {launch.kernel, finding.check, finding.pc, finding.other_pc}, all.all.size());
+    const auto [at, is_new] =
+        all.index.try_emplace({launch.kernel, finding.check, finding.pc, finding.other_pc}, all.all.size());
     if (!is_new) {
         all.all[at->second].threads += threads;
     } else if (all.all.size() < most_findings) {
@@ -174,6 +202,7 @@ std::vector<std::string> take_findings(bool keep) {
         record["advice"] = each.finding.advice;
         record["stream"] = each.launch.stream;
         record["site"] = each.launch.site;
+        record["arguments"] = arguments_into(each, all.base_of);
         record["other"] = each.finding.other ? record_of(*each.finding.other) : nlohmann::json();
         record["report"] = text_of(each, all.describe);
         made.push_back(report::to_text(record));
@@ -191,6 +220,9 @@ std::vector<std::string> take_reports() {
     return made;
 }
 
-void describe_with(Describe describe) noexcept { found().describe = describe; }
+void describe_with(Describe describe, BaseOf base_of) noexcept {
+    found().describe = describe;
+    found().base_of = base_of;
+}
 
 }  // namespace emulated::checks

@@ -50,6 +50,8 @@ inline constexpr Checks observing = ~Checks{3};
 std::string_view names() noexcept;
 /// "memory", "all" or a name of a check.
 std::optional<Checks> find(std::string_view name) noexcept;
+/// The union of a list with commas; nullopt if one of its names is unknown.
+std::optional<Checks> parse(std::string_view list) noexcept;
 std::string_view name_of(Check check) noexcept;
 
 /// A thread and what it did, for the two sides of a race.
@@ -78,6 +80,8 @@ struct LaunchName {
     std::string kernel;        ///< demangled
     std::uint64_t stream = 0;  ///< the handle that the caller passed
     std::uint64_t site = 0;    ///< the place in the program that launched it
+    /// The values of the kernel's parameters that have 8 bytes; 0 for the others.
+    std::vector<std::uint64_t> arguments{};
 };
 
 /// Adds a finding, or `threads` to the count of an earlier one of the same kernel, check and place. Thread-safe.
@@ -91,6 +95,8 @@ std::vector<std::string> take_reports();
 
 /// Describes an address of global memory for reports.
 using Describe = std::string (*)(std::uint64_t address, std::uint64_t bytes);
-void describe_with(Describe describe) noexcept;
+/// The first address of the allocation that contains an address; 0 if none does.
+using BaseOf = std::uint64_t (*)(std::uint64_t address);
+void describe_with(Describe describe, BaseOf base_of) noexcept;
 
 }  // namespace emulated::checks

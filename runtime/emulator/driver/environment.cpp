@@ -79,16 +79,6 @@ std::string_view take_name(std::string_view& list) {
     return name;
 }
 
-std::optional<checks::Checks> parse_checks(std::string_view text) {
-    checks::Checks all = 0;
-    while (!text.empty()) {
-        const auto found = checks::find(take_name(text));
-        if (!found) return std::nullopt;
-        all |= *found;
-    }
-    return all;
-}
-
 /// Parses device numbers into a bit mask.
 std::optional<std::uint32_t> parse_devices(std::string_view text) {
     std::uint32_t devices = 0;
@@ -160,7 +150,7 @@ Environment read_environment() {
     read("BASCULE_EMULATED_ARCH", all.architecture, parse_architecture, "one of: 75, 80, 86, 89, 90, 90a");
     read("BASCULE_EMULATED_BUSY", all.busy, parse_devices,
          "numbers of devices that refuse contexts, such as 1 or 0,2");
-    read("BASCULE_EMULATED_CHECKS", all.checks, parse_checks,
+    read("BASCULE_EMULATED_CHECKS", all.checks, checks::parse,
          fmt::format("a list of: memory,{},all", checks::names()));
     read("BASCULE_EMULATED_CONCURRENT_MANAGED", all.concurrent_managed, parse_switch,
          "1 (the host may use managed memory while kernels run) or 0");

@@ -93,7 +93,11 @@ Process::Process()
     races::Detector::get().describe_with(
         [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); });
     checks::describe_with(
-        [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); });
+        [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); },
+        [](std::uint64_t address) -> std::uint64_t {
+            const memory::Allocation* inside = get().heap().find(address);
+            return inside == nullptr ? 0 : inside->base;
+        });
     if (checks::has(environment_.checks, checks::Check::races) && environment_.executes)
         races::Detector::get().switch_to(true);
     if (scheduler_.policy() == streams::Policy::threads) streams::DriverLock::enable();

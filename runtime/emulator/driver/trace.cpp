@@ -181,6 +181,12 @@ EMULATED_EXPORT uint64_t bascule_emulated_call_count(const char* driver_function
 
 EMULATED_EXPORT const char* bascule_emulated_check_names(void) { return emulated::checks::names().data(); }
 
+EMULATED_EXPORT int bascule_emulated_find_checks(const char* list, uint32_t* checks) {
+    const auto known = emulated::checks::parse(list);
+    if (known) *checks = *known;
+    return known ? 1 : 0;
+}
+
 EMULATED_EXPORT uint32_t bascule_emulated_checks(void) { return Process::get().checks; }
 
 EMULATED_EXPORT uint32_t bascule_emulated_set_checks(uint32_t checks) {
