@@ -1,10 +1,10 @@
-"""Three wrong programs, and the emulated device's messages about them.
+"""Four wrong programs, and the emulated device's messages about them.
 
     python samples/find_the_bug.py
 
-A kernel writes past the end of its array, a stream does not wait for another one, and an array has the wrong dtype. On
-a GPU the first two usually give no message, and wrong results only sometimes. Prints every message, and exits with 1 if
-one does not describe its bug.
+A kernel writes past the end of its array, a kernel divides by zero, a stream does not wait for another one, and an
+array has the wrong dtype. On a GPU the first three usually give no message, and wrong results only sometimes. Prints
+every message, and exits with 1 if one does not describe its bug.
 """
 
 import inspect
@@ -23,6 +23,10 @@ __global__ void smooth(const float* in, float* out, int n) {
     if (i <= n) out[i] = (in[i > 0 ? i - 1 : 0] + in[i < n - 1 ? i + 1 : n - 1]) / 2;
 }
 
+__global__ void average(const int* sums, const int* counts, int* averages) {
+    averages[threadIdx.x] = sums[threadIdx.x] / counts[threadIdx.x];
+}
+
 __global__ void scale(float* x, float factor, int n) {
     for (auto i : bascule::grid_stride(n)) x[i] *= factor;
 }
@@ -38,13 +42,22 @@ def past_the_end():
     smoothed.copy_to_host()
 
 
+def a_division_by_zero():
+    """One group is empty. The result is arbitrary, so the kernel has to treat it separately."""
+    module = bascule.compile(KERNELS)
+    counts = bascule.to_device(np.array([2, 3, 0, 1], np.int32))
+    with bascule.emulated.checks("division"):
+        module.average[1, 4](bascule.ones(4, np.int32), counts, bascule.zeros(4, np.int32))
+        bascule.synchronize()
+
+
 def a_missing_wait():
     """Bascule orders the streams of arrays automatically; this program orders them itself, and omits an event."""
     module = bascule.compile(KERNELS)
     first, second = bascule.stream(), bascule.stream()
     x = bascule.as_cuda_array(bascule.to_device(np.ones(1000, np.float32)), sync=False)
     bascule.synchronize()
-    with bascule.emulated.checks(races=True):
+    with bascule.emulated.checks("races"):
         module.scale[8, 128, first](x, 2, 1000)
         module.scale[8, 128, second](x, 3, 1000)  # event.record(first); event.wait(second) is missing
         bascule.synchronize()
@@ -62,6 +75,10 @@ def main():
         past_the_end: (
             bascule.CudaError,
             ["wrote 4 bytes", "find_the_bug.py", "out[i] = (in[", "directly past the 4000-byte"],
+        ),
+        a_division_by_zero: (
+            bascule.CheckError,
+            ["divided an integer by zero", "find_the_bug.py", "sums[threadIdx.x] / counts", "thread (2,0,0)"],
         ),
         a_missing_wait: (bascule.RaceError, ["stream race", "must wait", "event"]),
         a_wrong_dtype: (bascule.ArgumentError, ["argument 1 'x'", "`float*`", "float64"]),

@@ -33,12 +33,12 @@ MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
 # Hopper GPUs and by 3,500 for checks of kernels.
 MOST_LINES = {
-    "interface": 5_625,
+    "interface": 5_700,
     "jit": 16_235,
-    "runtime": 14_560,
-    "python/bindings": 15_255,
-    EMULATOR: 32_670,
-    "python/bascule": 7_735,
+    "runtime": 14_830,
+    "python/bindings": 15_300,
+    EMULATOR: 37_000,
+    "python/bascule": 8_300,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.

@@ -2,7 +2,6 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
 
@@ -30,19 +29,27 @@ std::vector<ErrorAttribute> ArgumentError::attributes() const {
 namespace {
 
 /// The first reports, for the message: a missing wait in a loop is reported once per iteration.
-std::string first_of(const std::vector<std::string>& races) {
+std::string first_of(const std::vector<Finding>& findings) {
     constexpr std::size_t shown = 5;
-    const std::size_t count = std::min(races.size(), shown);
-    std::string text = fmt::format("{}", fmt::join(std::span(races).first(count), "\n\n"));
-    if (races.size() > count) {
-        text += fmt::format("\n\nand {} more, in the attribute `races`. Fix the first error and rerun.",
-                            races.size() - count);
+    std::string text;
+    for (const Finding& each : std::span(findings).first(std::min(findings.size(), shown)))
+        text += (text.empty() ? "" : "\n\n") + each.report;
+    if (findings.size() > shown) {
+        text += fmt::format("\n\nand {} more, in the attribute `findings`. Fix the first error and rerun.",
+                            findings.size() - shown);
     }
     return text;
 }
 
 }  // namespace
 
-RaceError::RaceError(std::vector<std::string> races) : Error(first_of(races)), races_(std::move(races)) {}
+CheckError::CheckError(std::vector<Finding> findings)
+    : Error(first_of(findings)), findings_(std::move(findings)) {}
+
+RaceError::RaceError(std::vector<Finding> all) : CheckError(std::move(all)) {
+    for (const Finding& each : findings()) {
+        if (each.kind == "races") races_.push_back(each.report);
+    }
+}
 
 }  // namespace bascule

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include <bascule/interface/errors/finding.hpp>
+
 namespace bascule {
 
 /// A compiler's message about one place in a text.
@@ -38,7 +40,8 @@ constexpr const char* to_string(Diagnostic::Severity severity) noexcept {
 /// A fact that an error carries in addition to its message, under the name of the attribute of the Python exception.
 struct ErrorAttribute {
     const char* name;
-    std::variant<int, std::string, std::vector<std::string>, std::vector<Diagnostic>> value;
+    std::variant<int, std::string, std::vector<std::string>, std::vector<Diagnostic>, std::vector<Finding>>
+        value;
 };
 
 /// The base of every exception that Bascule throws on purpose.
@@ -178,16 +181,38 @@ class CudaError : public DetailedError<CudaErrorDetails> {
     }
 };
 
+/// Errors of kernels that the checks of the emulated device found. The kernels went on, and their results are valid as
+/// far as the errors did not change them.
+class CheckError : public Error {
+  public:
+    /// `findings` has at least one element. The message has the reports of the first ones.
+    explicit CheckError(std::vector<Finding> findings);
+
+    /// The name of the check that made the first finding.
+    const std::string& kind() const noexcept { return findings_.front().kind; }
+    const std::vector<Finding>& findings() const noexcept { return findings_; }
+    const char* name() const noexcept override { return "CheckError"; }
+    std::vector<ErrorAttribute> attributes() const override {
+        return {{"kind", kind()}, {"findings", findings_}};
+    }
+
+  private:
+    std::vector<Finding> findings_;
+};
+
 /// Operations on different streams that accessed the same bytes without being ordered. The emulated device finds them
 /// in whatever order they ran.
-class RaceError : public Error {
+class RaceError : public CheckError {
   public:
-    /// `races` has one report for each race, and at least one. The message begins with "stream race".
-    explicit RaceError(std::vector<std::string> races);
+    /// `findings` begins with at least one race; findings of other checks may follow. The message begins with "stream race".
+    explicit RaceError(std::vector<Finding> findings);
 
+    /// One report for each race.
     const std::vector<std::string>& races() const noexcept { return races_; }
     const char* name() const noexcept override { return "RaceError"; }
-    std::vector<ErrorAttribute> attributes() const override { return {{"races", races_}}; }
+    std::vector<ErrorAttribute> attributes() const override {
+        return {{"kind", kind()}, {"findings", findings()}, {"races", races_}};
+    }
 
   private:
     std::vector<std::string> races_;

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from bascule._bascule import Diagnostic
+    from bascule._findings import Finding
 
 # Each class that `bascule` exports is added to this below its definition.
 __all__: list[str] = []
@@ -218,11 +219,38 @@ class OutOfMemoryError(CudaError, MemoryError):
 __all__ += ["OutOfMemoryError"]
 
 
-class RaceError(Error, RuntimeError):
+class CheckError(Error, RuntimeError):
+    """A kernel did something that is always an error, which a check of the emulated device found.
+
+    Raised where the host next waits, while `bascule.emulated.checks` or BASCULE_EMULATED_CHECKS turns checks on. The
+    kernel has finished, and the device can still be used.
+
+    Attributes
+    ----------
+    kind : str
+        The check that made the first finding, such as 'init'.
+    findings : list of bascule.emulated.Finding
+        One for each place in a kernel, with the line, the thread, the access and the report.
+    """
+
+    kind: str = ""
+    findings: Sequence[Finding] = ()
+
+    def to_json(self) -> str:
+        """Return the findings as a JSON array, for other programs."""
+        import json
+
+        return json.dumps([finding.to_dict() for finding in self.findings], indent=2)
+
+
+__all__ += ["CheckError"]
+
+
+class RaceError(CheckError):
     """Operations on different streams touched the same bytes, and nothing ordered them: a wait is missing.
 
-    Raised where the host next waits, on the emulated device, while `bascule.emulated.checks(races=True)` or
-    BASCULE_EMULATED_CHECKS=races looks for them.
+    Raised where the host next waits, on the emulated device, while `bascule.emulated.checks("races")` or
+    BASCULE_EMULATED_CHECKS=races looks for them. `findings` also has what other checks found.
 
     Attributes
     ----------

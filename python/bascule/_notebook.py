@@ -54,6 +54,12 @@ class CudaMagics(Magics):
         action="append",
         help="pass FLAG to NVRTC, such as --option=-use_fast_math; may be repeated",
     )
+    @argument(
+        "--checks",
+        metavar="LIST",
+        help="turn these checks of the emulated device on for all kernels and the others off: all, memory (none of "
+        "the optional ones), or names such as init,shared_races",
+    )
     @argument("--name", metavar="MODULE", help="bind the module to this name")
     @argument(
         "--header",
@@ -77,6 +83,7 @@ class CudaMagics(Magics):
         if given.header is not None:
             self._declare_header(given, line, cell)
             return None
+        self._turn_on_checks(given)
         options = self._options(given, cell)
         start = time.perf_counter()
         try:
@@ -100,6 +107,16 @@ class CudaMagics(Magics):
         # An empty line replaces the magic's own line, so that errors name lines of the cell.
         self.headers[name] = "\n" * (self._first_line(cell) - 1) + cell
         print(f'{name}: cells find it by #include "{name}"')
+
+    def _turn_on_checks(self, given: argparse.Namespace) -> None:
+        if given.checks is None:
+            return
+        try:
+            checks = _bascule._find_checks(given.checks)
+        except _errors.ArgumentError as error:
+            raise UsageError(f"--checks: {error}") from None
+        _bascule._finish_devices()
+        _bascule._change_checks(checks, 0xFFFFFFFF ^ checks)
 
     def _options(self, given: argparse.Namespace, cell: str) -> _bascule.CompileOptions:
         flags = list(given.option or [])

@@ -1,15 +1,39 @@
-"""Functions of the emulated device: recorded operations, races between streams, and memory that kernels leak."""
+"""Functions of the emulated device: checks of kernels, recorded operations, and memory that kernels leak."""
 
 import atexit
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bascule import _bascule
+from bascule import _bascule, _errors
 
-__all__ = ["Leak", "Operation", "RaceStatistics", "checks", "install", "leaks", "race_statistics", "reset", "trace"]
+if TYPE_CHECKING:
+    from bascule._findings import Finding, ThreadAction
+
+__all__ = [
+    "Finding",
+    "Leak",
+    "Operation",
+    "RaceStatistics",
+    "ThreadAction",
+    "checks",
+    "install",
+    "leaks",
+    "race_statistics",
+    "reset",
+    "trace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the classes of findings when they are used: making dataclasses takes a millisecond."""
+    if name in ("Finding", "ThreadAction"):
+        from bascule import _findings
+
+        return getattr(_findings, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Operation(NamedTuple):
@@ -98,30 +122,44 @@ def leaks() -> list[Leak]:
 
 
 @contextmanager
-def checks(*, races: bool) -> Iterator[None]:
-    """Turn the search for races between streams on or off while the block runs.
+def checks(*names: str, races: bool | None = None) -> Iterator[None]:
+    """Turn checks of kernels on while the block runs; checks that are on already stay on.
 
-    A race is two operations on different streams that access the same bytes, at least one of them writing, with no
-    wait that orders them. It is found in whatever order the operations ran. The next call that waits (`synchronize`, a
-    `query` that returns True, `copy_to_host`) raises RaceError, at the latest the end of the block. The host waits for
-    all devices at the beginning and at the end of the block. BASCULE_EMULATED_CHECKS=races turns the search on for the
-    whole process.
+    The next call that waits (`synchronize`, a `query` that returns True, `copy_to_host`) raises CheckError for what was
+    found, and RaceError if there is a race between streams, at the latest the end of the block. If the block raises,
+    the reports are added as notes, because the findings may be the cause. The host waits for all devices at the
+    beginning and at the end of the block. Checks apply to all threads of the process. BASCULE_EMULATED_CHECKS turns
+    them on for the whole process.
 
-    races : bool, whether to search for races.
+    names : str
+        Names of checks, as in the table of the page "The emulated device", or 'all'. 'memory' stands for the errors
+        that are always found. 'leaks' is not for a block: `leaks()` lists leaks, and BASCULE_EMULATED_CHECKS=leaks
+        prints them at the end.
+    races : bool, optional
+        Whether to search for races between streams; True is the name 'races'.
 
-    Raises LibraryError when kernels run on a GPU.
+    Raises ArgumentValueError, a ValueError, for an unknown name, and LibraryError when kernels run on a GPU.
 
-    >>> with bascule.emulated.checks(races=True):
+    >>> with bascule.emulated.checks("init", "shared_races"):
     ...     kernel[8, 128](x)
     ...     print(x.copy_to_host())
     """
-    _bascule._raise_races(_finish())  # races from before the block
-    before = _bascule._look_for_races(races)
+    if not names and races is None:
+        raise TypeError('checks() needs the names of checks, such as checks("all") or checks("init", "shared_races")')
+    on = _find_checks(*names, *(["races"] if races else []))
+    if on & _find_checks("leaks"):
+        raise _errors.ArgumentValueError(
+            "'leaks' is not a check for a block, because a later kernel may free the memory: call "
+            "bascule.emulated.leaks(), or set BASCULE_EMULATED_CHECKS=leaks to list leaks at the end of the process."
+        )
+    off = _find_checks("races") if races is False else 0
+    _raise_findings()  # those from before the block
+    before = _bascule._change_checks(on, off)
     try:
-        with _raising_races():
+        with _raising_findings():
             yield
     finally:
-        _bascule._look_for_races(before)
+        _bascule._change_checks(before, 0xFFFFFFFF ^ before)
 
 
 def reset() -> None:
@@ -168,44 +206,49 @@ def install(*, schedule: str | None = None) -> None:
     _stand_ins.load(schedule)
 
 
+def _find_checks(*names: str) -> int:
+    return _bascule._find_checks(",".join(names))
+
+
 @contextmanager
-def _raising_races() -> Iterator[None]:
-    """Raise the races of the block's work. If the block raises, add them as notes, because they may be the cause."""
+def _raising_findings() -> Iterator[None]:
+    """Raise what checks found in the block's work. If the block raises, add the reports as notes: they may say why."""
     try:
         yield
     except BaseException as error:
-        for race in _finish():
-            error.add_note(race)
+        _bascule._finish_devices()
+        for report in _bascule._take_reports():
+            error.add_note(report)
         raise
-    _bascule._raise_races(_finish())
+    _raise_findings()
 
 
-def _finish() -> list[str]:
-    """Run all pending work and compare its accesses."""
+def _raise_findings() -> None:
+    """Run all pending work, and raise what checks found."""
     _bascule._finish_devices()
-    return _bascule._take_races()
+    _bascule._raise_findings()
 
 
-# The time that pending work may take at the end of the process while the search for races is on.
+# The time that pending work may take at the end of the process while a check is on.
 _LAST_MILLISECONDS = 2000
 
 
 def _end(process: int = os.getpid()) -> None:
-    """At exit, print leaks if they are asked for, and races that no call raised. Waits for work only if needed."""
+    """At exit, print leaks if they are asked for, and findings that no call raised. Waits for work only if needed."""
     if os.getpid() != process:
         return
     if _bascule._take_over_leaks():
         _bascule._finish_devices()
         for leak in _bascule._leaks():
             print(f"bascule: {Leak(*leak)}, and nothing has freed it", file=sys.stderr)
-    if not _bascule._looks_for_races():
+    if not _bascule._checks_that_raise():
         _bascule._end_program(0)
         return
     _bascule._end_program(_LAST_MILLISECONDS)
-    for race in _bascule._take_races():
-        print(
-            f"bascule: a race that no call raised, because the program ended before it waited.\n{race}", file=sys.stderr
-        )
+    for report in _bascule._take_reports():
+        what = "a race" if report.startswith("stream race") else "an error in a kernel"
+        print(f"bascule: {what} that no call raised, because the program ended before it waited.", file=sys.stderr)
+        print(report, file=sys.stderr)
 
 
 atexit.register(_end)

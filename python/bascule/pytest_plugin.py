@@ -1,9 +1,10 @@
-"""A plugin for pytest. With `--bascule-races` a test fails if its work has a race between streams. A test whose kernel
-faults on the emulated device does not make later tests fail.
+"""A plugin for pytest. With `--bascule-checks=all` a test fails if a check of the emulated device finds an error in its
+kernels; with `--bascule-races` if its work has a race between streams. A test whose kernel faults on the emulated
+device does not make later tests fail.
 
-BASCULE_EMULATED_CHECKS=races in the environment also turns on the search for races. The host waits for the work of a
-test when the test ends, so that the right test reports a race. The terminal summary says how much was compared, and
-names tests that launched kernels but compared no byte, because such tests prove nothing.
+BASCULE_EMULATED_CHECKS in the environment also turns checks on. The host waits for the work of a test when the test
+ends, so that the right test fails. If races are looked for, the terminal summary says how much was compared, and names
+tests that launched kernels but compared no byte, because such tests prove nothing.
 """
 
 import os
@@ -13,18 +14,20 @@ from typing import Any
 
 import pytest
 
-from bascule import _bascule
-from bascule.emulated import RaceStatistics, _finish, _raising_races, race_statistics, reset
+from bascule import ArgumentValueError, _bascule
+from bascule.emulated import RaceStatistics, _raise_findings, _raising_findings, race_statistics, reset
 
 _VARIABLE = "BASCULE_EMULATED_CHECKS"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("bascule").addoption(
-        "--bascule-races",
-        action="store_true",
-        help="look for races between CUDA streams on the emulated device; a race makes the test fail",
+    group = parser.getgroup("bascule")
+    group.addoption(
+        "--bascule-checks",
+        metavar="LIST",
+        help="check kernels on the emulated device; what is found makes the test fail; all, or names with commas",
     )
+    group.addoption("--bascule-races", action="store_true", help="as --bascule-checks=races: races between streams")
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -38,25 +41,49 @@ def pytest_runtest_teardown() -> Generator[None, Any, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    chosen = {check.strip() for check in os.environ.get(_VARIABLE, "").split(",")}
-    if config.getoption("--bascule-races"):
+    option = "--bascule-checks" if config.getoption("--bascule-checks") else "--bascule-races"
+    asked = [config.getoption("--bascule-checks"), "races" if config.getoption("--bascule-races") else None]
+    names = ",".join(filter(None, [os.environ.get(_VARIABLE), *asked]))
+    if not names:
+        return
+    try:
+        checks = _bascule._find_checks(names)
+    except ArgumentValueError as error:
+        raise pytest.UsageError(f"{option if any(asked) else _VARIABLE}: {error}") from None
+    if any(asked):
         if os.environ.get("BASCULE_DEVICE", "emulated") != "emulated":
             raise pytest.UsageError(
-                "--bascule-races: only the emulated device finds races, and BASCULE_DEVICE is "
+                f"{option}: only the emulated device finds races and checks kernels, and BASCULE_DEVICE is "
                 f"{os.environ['BASCULE_DEVICE']!r}. Set BASCULE_DEVICE=emulated, or leave it unset."
             )
         # The driver reads the variable when it is first used, in this process or in one that a test starts.
-        os.environ[_VARIABLE] = ",".join(sorted(filter(None, chosen | {"races"})))
+        os.environ[_VARIABLE] = names
         os.environ.setdefault("BASCULE_DEVICE", "emulated")
         if _bascule._driver_is_loaded():
-            _bascule._look_for_races(True)
-    elif not chosen & {"races", "all"}:
-        return
-    config.pluginmanager.register(Races(), "bascule-races")
+            _bascule._change_checks(checks, 0)
+    if checks & ~_bascule._find_checks("leaks"):
+        config.pluginmanager.register(Checks(), "bascule-checks")
+        if checks & _bascule._find_checks("races"):
+            config.pluginmanager.register(Races(), "bascule-races")
+
+
+class Checks:
+    """Hooks around each test, while a check is on."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        with _raising_findings():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        result = yield
+        _raise_findings()
+        return result
 
 
 class Races:
-    """Hooks around each test, while the search for races is on."""
+    """Counts what the search for races compares in each test."""
 
     def __init__(self) -> None:
         self.total = RaceStatistics(0, 0, 0, 0)
@@ -67,17 +94,6 @@ class Races:
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
         item.stash[_BEFORE] = _counts()
         return (yield)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        with _raising_races():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        result = yield
-        _bascule._raise_races(_finish())
-        return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -36,6 +36,14 @@ std::string text_of(const Read& read) {
     }
 }
 
+void read_action(const nlohmann::json& record, ThreadAction& action) {
+    record.at("what").get_to(action.what);
+    record.at("file").get_to(action.file);
+    record.at("line").get_to(action.line);
+    record.at("block").get_to(action.block);
+    record.at("thread").get_to(action.thread);
+}
+
 }  // namespace
 
 std::string EmulatedFunctions::newest_report() const { return text_of(last_report); }
@@ -55,6 +63,30 @@ EmulatedFault EmulatedFunctions::newest_fault() const {
 
 std::vector<std::string> EmulatedFunctions::new_races() const {
     return nlohmann::json::parse(text_of(take_races)).get<std::vector<std::string>>();
+}
+
+std::string EmulatedFunctions::new_findings_as_json() const { return text_of(take_findings); }
+
+std::vector<EmulatedFinding> EmulatedFunctions::new_findings() const {
+    std::vector<EmulatedFinding> all;
+    for (const nlohmann::json& record : nlohmann::json::parse(new_findings_as_json())) {
+        EmulatedFinding& made = all.emplace_back();
+        Finding& finding = made.finding;
+        read_action(record, finding);
+        record.at("kind").get_to(finding.kind);
+        record.at("kernel").get_to(finding.kernel);
+        record.at("count").get_to(finding.count);
+        record.at("address").get_to(finding.address);
+        record.at("bytes").get_to(finding.bytes);
+        record.at("space").get_to(finding.space);
+        record.at("advice").get_to(finding.advice);
+        record.at("report").get_to(finding.report);
+        if (!record.at("other").is_null()) read_action(record.at("other"), finding.other.emplace());
+        made.is_inlined = record.at("caller_line") != 0;
+        record.at("site").get_to(made.site);
+        record.at("arguments").get_to(made.arguments);
+    }
+    return all;
 }
 
 std::vector<EmulatedLeak> EmulatedFunctions::live_allocations() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <bascule/interface/errors/finding.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
 #include <bascule/runtime/emulator/emulated_abi.h>
 
@@ -21,6 +22,15 @@ struct EmulatedFault {
     std::uint64_t site = 0;     ///< the LaunchSite's number
 };
 
+/// What a check found, with the lines of the text that was compiled, and facts from which the rest is made.
+struct EmulatedFinding {
+    Finding finding{};
+    bool is_inlined = false;  ///< the line belongs to a function that was inlined
+    std::uint64_t site = 0;   ///< the LaunchSite's number
+    /// For each parameter its value if it points into the allocation of the access; otherwise 0.
+    std::vector<std::uint64_t> arguments{};
+};
+
 /// Memory that one line of a kernel allocated with malloc or new and that nothing has freed.
 struct EmulatedLeak {
     std::string kernel;
@@ -34,7 +44,7 @@ struct EmulatedLeak {
 #define BASCULE_EMULATED_FUNCTIONS(X) \
     X(abi) X(last_report) X(last_fault) X(next_site) X(trace) X(trace_read) X(next_timer) X(take_times) \
     X(name_allocation) X(bookkeeping) X(allocated) X(unused) X(set_checks) X(checks) X(set_site) X(set_interrupt) X(set_print) \
-    X(end) X(reset) X(take_races) X(race_statistics) X(leaks) X(call_count)
+    X(end) X(reset) X(take_races) X(check_names) X(find_checks) X(take_findings) X(race_statistics) X(leaks) X(call_count)
 // clang-format on
 
 /// All pointers are non-null once loaded. Thread-safe.
@@ -51,6 +61,10 @@ struct EmulatedFunctions {
     std::vector<EmulatedLeak> live_allocations() const;
     /// One report for each race found since the last call.
     std::vector<std::string> new_races() const;
+    /// What the checks of kernels found since the last call.
+    std::vector<EmulatedFinding> new_findings() const;
+    /// The same as a JSON array (bascule_emulated_take_findings).
+    std::string new_findings_as_json() const;
 };
 
 /// Opens the library. Searches the directory of the binary that contains this code, the lib directories next to it, the

@@ -13,7 +13,7 @@ extern "C" {
 
 /* The version of this header; clients refuse a library of another version. A client that calls this is expected to read
  * reports. If no client does, the device prints them to stderr with BASCULE_EMULATED_REPORTS=1. */
-#define BASCULE_EMULATED_ABI 7
+#define BASCULE_EMULATED_ABI 8
 uint32_t bascule_emulated_abi(void);
 
 /* The report of the last failed call in any thread: several lines without a trailing newline; empty if no call failed.
@@ -92,17 +92,42 @@ void bascule_emulated_unused(uint64_t address);
  * Returns how many were counted since the last call. For tests that omit a wait. */
 uint64_t bascule_emulated_drop(uint64_t number);
 
-/* Optional checks. BASCULE_EMULATED_CHECKS sets the initial ones. */
+/* Optional checks, one bit each. BASCULE_EMULATED_CHECKS sets the initial ones. */
 enum {
     BASCULE_EMULATED_CHECK_RACES =
         1, /* operations on different streams that access the same bytes unordered */
     BASCULE_EMULATED_CHECK_LEAKS =
         2 /* memory that kernels allocate and do not free: listed on stderr when the context ends */
 };
+/* The names of all checks in the order of their bits, separated by commas: "races,leaks,init,...". */
+const char* bascule_emulated_check_names(void);
+/* Gets the checks of a list such as "init,races": names separated by commas, "memory" (none of the optional ones) or "all".
+ * Returns 1, or 0 if a name is unknown. */
+int bascule_emulated_find_checks(const char* list, uint32_t* checks);
 /* Sets the checks for all contexts and returns the previous ones. Operations issued before are not checked, so switch
- * checks on while nothing is pending. */
+ * checks on while nothing is pending. A device that does not execute kernels checks only leaks. */
 uint32_t bascule_emulated_set_checks(uint32_t checks);
 uint32_t bascule_emulated_checks(void);
+
+/* Gets what the checks of kernels found so far: a JSON array with an object for each place in a kernel. Copied as
+ * bascule_emulated_take_races does it.
+ *   "kind"       the name of the check
+ *   "report"     several lines of text
+ *   "kernel"     its name, demangled
+ *   "what"       what the thread did: "divided an integer by zero"
+ *   "file", "line", "ptx_line", "caller_file", "caller_line"
+ *                the source line, and for inlined code the line that calls it; 0 if unknown
+ *   "block", "thread"
+ *                three numbers each: the first thread that did so
+ *   "count"      the number of times that a thread did so, in all launches since the last call
+ *   "address", "bytes", "space"
+ *                the access; 0 if there is none. In shared memory the address is the number of the byte
+ *   "other"      null, or the other side of a race: "what", "file", "line", "ptx_line", "block", "thread", ...
+ *   "advice"     what to write instead, or ""
+ *   "stream"     the handle that was passed to the launch
+ *   "site"       the number from bascule_emulated_next_site; 0 if there was none
+ *   "arguments"  for each parameter of the kernel its value if it points into the allocation of the access, or 0 */
+size_t bascule_emulated_take_findings(char* json, size_t capacity);
 
 /* A callback that writes where the caller's own program issues an operation, for example "train.py:12: k[1, 32](x)": at most
  * `capacity` bytes with the NUL. Called in the issuing thread, with no lock held, and only during a search for races.

@@ -163,6 +163,22 @@ std::string with_user_places(std::string report) {
     return report;
 }
 
+std::optional<Source> user_source(const std::string& compiled_name) {
+    Places& all = places();
+    const std::lock_guard lock(all.mutex);
+    const auto found = std::ranges::find(all.newest_first, compiled_name, &UserPlace::canonical);
+    return found == all.newest_first.end() ? std::nullopt : std::optional(found->source);
+}
+
+void place_in_user_file(ThreadAction& action) {
+    const std::optional<Source> source = user_source(action.file);
+    const int line = source ? line_in_text(source->text, action.line) : 0;
+    if (!source || line <= 0) return;
+    action.source_line = without_indentation(source_line_of(source->text, line));
+    action.file = source->name;
+    action.line = line + source->first_line - 1;
+}
+
 void remember_place(const Source& source, const CompileOptions& options) {
     const std::string canonical = program_name(source, options);
     Places& all = places();

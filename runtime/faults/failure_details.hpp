@@ -2,9 +2,11 @@
 // that caused the error.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <bascule/interface/arguments/signature.hpp>
+#include <bascule/interface/errors/finding.hpp>
 #include <bascule/jit/program/program.hpp>
 
 namespace bascule {
@@ -12,6 +14,12 @@ namespace bascule {
 /// Remembers where a text is in the user's files, for the lines that reports name. For equal texts, the newest place is
 /// used. Forgets the oldest beyond a limit. Thread-safe.
 void remember_place(const Source& source, const CompileOptions& options = {});
+
+/// The user's text that was compiled under this name; nullopt for other files. Thread-safe.
+std::optional<Source> user_source(const std::string& compiled_name);
+
+/// Replaces the compiled text's name and line in a finding by the user's, and adds the text of the line. Thread-safe.
+void place_in_user_file(ThreadAction& action);
 
 /// Replaces "line 2 of /bascule/<hash>.cu" in a report of the emulated device by the user's file, line and source text.
 /// Thread-safe.

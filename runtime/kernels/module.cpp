@@ -15,6 +15,7 @@
 #include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/driver/installation.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
+#include <bascule/runtime/faults/finding_details.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/module_state.hpp>
 
@@ -71,6 +72,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
         state.options.keep_sources = path_from_environment("BASCULE_KEEP_SOURCES").value_or("");
     remember_place(state.source, state.options);
     describe_failures();
+    describe_findings();
     state.cache.set_driver_limit(driver_limit());
     add_families(state.declarations, state.families);
     std::vector<Instance> instances;
@@ -105,6 +107,7 @@ Module::Module(std::shared_ptr<const ImageSource> images, Source place, CompileO
     ModuleState& state = *state_;
     state.images = std::move(images);
     describe_failures();
+    describe_findings();
     state.cache.set_driver_limit(driver_limit());
     state.main = &state.units.emplace_back(state, std::vector<Instance>{}, true, state.images.get());
     const std::shared_ptr<const Image> image =

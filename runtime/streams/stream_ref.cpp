@@ -1,12 +1,12 @@
-// Waits of the host for a stream, an event or a device, and queries. All of them throw the races that were found, as
+// Waits of the host for a stream, an event or a device, and queries. All of them throw what checks found, as
 // RaceError. After a wait for a stream or a device, owners are released, and launches are removed from the launch
 // history. Also the waits of streams for events, and the recording of events.
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/found_errors.hpp>
 #include <bascule/runtime/driver/memory_pool.hpp>
-#include <bascule/runtime/driver/race_check.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/observer.hpp>
@@ -63,7 +63,7 @@ void StreamRef::synchronize() const {
     }
     tell_finished<&StreamObserver::stream_finished>(*this, mark, code);
     resets.check("waiting for a stream");
-    if (code == CUDA_SUCCESS) return raise_races();
+    if (code == CUDA_SUCCESS) return raise_found_errors();
     const ContextGuard context(device_.context());  // so that an error names its device
     driver.check(code, native(), "waiting for what was enqueued");
 }
@@ -75,7 +75,7 @@ bool StreamRef::query() const {
     const DriverResult code = driver.api().cuStreamQuery(native());
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, native(), "asking whether all is finished");
-    raise_races();
+    raise_found_errors();
     return true;
 }
 
@@ -111,7 +111,7 @@ bool EventRef::query() const {
     const DriverResult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "asking whether an event has happened");
-    raise_races();
+    raise_found_errors();
     return true;
 }
 
@@ -126,7 +126,7 @@ void EventRef::synchronize() const {
         [&] { return driver.api().cuEventSynchronize(native_); });
     resets.check("waiting for an event");
     driver.check(code, "waiting for an event");
-    raise_races();
+    raise_found_errors();
 }
 
 void synchronize(Device device) {
@@ -146,7 +146,7 @@ void synchronize(Device device) {
     }
     tell_finished<&StreamObserver::device_finished>(device, mark, code);
     resets.check("waiting for the device");
-    if (code == CUDA_SUCCESS) return raise_races();
+    if (code == CUDA_SUCCESS) return raise_found_errors();
     const ContextGuard context(device.context());  // so that an error names its device
     driver.check(code, "waiting for the device");
 }

@@ -4,7 +4,7 @@
 
 The rounds of all timed benchmarks are mixed and spread over the whole run. --quick takes few rounds and omits C4; its
 figures are rough. Rows that are too noisy count as not measured; a goal that is not met is not a failure.
-tests/bench/emulator.py measures the speed of the emulated device itself.
+tests/bench/emulator.py measures the speed of the emulated device itself, tests/bench/checks.py what its checks cost.
 """
 
 from __future__ import annotations

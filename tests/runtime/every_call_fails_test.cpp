@@ -10,7 +10,7 @@
 
 #include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/driver/race_check.hpp>
+#include <bascule/runtime/driver/found_errors.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
@@ -339,7 +339,7 @@ void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t own
         }
         if (outcome.failed != "cuCtxSetCurrent") CHECK_FALSE(outcome.context_changed);
         scene.finish();
-        CHECK(take_races().empty());
+        CHECK(take_findings().empty());
         if (outcome.failed.empty()) break;
         ++tried;
     }
@@ -356,13 +356,13 @@ void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t own
 /// Searches for races even if the environment does not request it.
 class Watched {
   public:
-    Watched() : before_(look_for_races(true)) {}
-    ~Watched() { look_for_races(before_); }
+    Watched() : before_(set_checks(find_checks("races"))) {}
+    ~Watched() { set_checks(before_); }
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
 
   private:
-    bool before_;
+    std::uint32_t before_;
 };
 
 }  // namespace

@@ -6,19 +6,18 @@ import re
 import shutil
 import signal
 
-from bascule._command.parser import Commands, UsageError, add_command
+from bascule._command.parser import Commands, UsageError, add_checks_option, add_command, require_checks
 
 _EXAMPLES = """\
   bascule emulate -- python train.py --epochs 1
-  bascule emulate --check races -- python -m pytest tests
+  bascule emulate --checks all -- python -m pytest tests
   bascule emulate --schedule lazy -- ./program"""
 
 _DETAILS = """\
 The program finds the emulated device as libcuda.so.1, and so do the processes that it starts. Programs on the driver
 API work (numba-cuda, cuda.core, PyCUDA, programs in C); programs on the CUDA runtime (CuPy, PyTorch, JAX) do not.
-Bascule in that program shares the device with it."""
-
-_CHECKS = ("memory", "races", "leaks", "all")
+Bascule in that program shares the device with it, and raises what checks find. Otherwise the reports are on stderr,
+those of checks at the end. The exit status is always the program's."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -26,7 +25,7 @@ def add_parser(commands: Commands) -> None:
         commands,
         "emulate",
         "run a program with the emulated device as its CUDA driver",
-        usage="bascule emulate [--schedule SCHEDULE] [--check LIST] -- COMMAND [ARGUMENT ...]",
+        usage="bascule emulate [--schedule SCHEDULE] [--checks LIST] -- COMMAND [ARGUMENT ...]",
         details=_DETAILS,
         examples=_EXAMPLES,
     )
@@ -35,7 +34,7 @@ def add_parser(commands: Commands) -> None:
         metavar="SCHEDULE",
         help="when enqueued work runs: threads (default), eager, lazy or random:SEED; see BASCULE_EMULATED_SCHEDULE",
     )
-    parser.add_argument("--check", metavar="LIST", help=f"what is looked for: {', '.join(_CHECKS)}")
+    add_checks_option(parser, "what is looked for: all, or names such as races,init,shared_races")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
     parser.set_defaults(run=_emulate)
 
@@ -53,10 +52,9 @@ def _emulate(arguments: argparse.Namespace) -> int:
     from bascule import _stand_ins
 
     variables = _stand_ins.environment(os.environ, arguments.schedule)
-    if arguments.check is not None:
-        if unknown := [each for each in arguments.check.split(",") if each not in _CHECKS]:
-            raise UsageError(f"--check {arguments.check}: {unknown[0]!r} is none of {', '.join(_CHECKS)}")
-        variables["BASCULE_EMULATED_CHECKS"] = arguments.check
+    if arguments.checks is not None:
+        require_checks(arguments.checks)
+        variables["BASCULE_EMULATED_CHECKS"] = arguments.checks
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these signals, and the program would inherit that
         signal.signal(number, signal.SIG_DFL)
     os.execvpe(command[0], command, variables)

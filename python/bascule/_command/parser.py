@@ -129,6 +129,19 @@ def compile_options(arguments: argparse.Namespace, arch: str | None = None, *mor
     return to_options([*flags, *arguments.options, *more])
 
 
+def add_checks_option(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add --checks, and --check, its former name."""
+    parser.add_argument("--checks", "--check", metavar="LIST", help=help)
+
+
+def require_checks(checks: str) -> None:
+    """Raise UsageError if a name in the list is not a check's."""
+    try:
+        bascule._bascule._find_checks(checks)
+    except bascule.ArgumentValueError as error:
+        raise UsageError(f"--checks {checks}: {error}") from None
+
+
 def show_warnings_briefly() -> None:
     """Print Bascule's warnings as a compiler does, without a source line of this package."""
     shown_elsewhere = warnings.showwarning

@@ -12,11 +12,13 @@ from bascule._bascule import Kernel, Launcher, Module
 from bascule._command.parser import (
     Commands,
     UsageError,
+    add_checks_option,
     add_command,
     add_compile_options,
     compile_options,
     kernels_of_file,
     number_of,
+    require_checks,
 )
 
 _EXAMPLES = """\
@@ -38,8 +40,6 @@ kernel arguments, in the order of the parameters, or as NAME=VALUE after them:
   null                               a null pointer
 
 SHAPE is 1024 or 32x64. DTYPE is NumPy's: f4 (default), f8, i4, u1, c8, bool, or x=f4,n=i4 for a structure."""
-
-_CHECKS = ("memory", "races", "all")
 
 
 def add_parser(commands: Commands) -> None:
@@ -63,11 +63,10 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--time", action="store_true", help="then measure that many more launches, with an event around each"
     )
-    parser.add_argument(
-        "--check",
-        metavar="LIST",
-        help="run on the emulated device; memory: every access, and every index of a view; races: between streams "
-        "(one launch alone has none); or all",
+    add_checks_option(
+        parser,
+        "run on the emulated device, and check every access; memory: also every index of a view; or names such as "
+        "init,shared_races; or all",
     )
     geometry = parser.add_argument_group("geometry")
     geometry.add_argument("--grid", type=_extents, metavar="X[,Y[,Z]]", help="blocks")
@@ -134,8 +133,8 @@ def _run(arguments: argparse.Namespace) -> int:
     bascule.synchronize()
     _print_launch(arguments)
     results.print_arrays(function, passed, files)
-    if arguments.check:
-        print(f"checked    {arguments.check}: nothing was found")
+    if arguments.checks:
+        print(f"checked    {arguments.checks}: nothing was found")
     if arguments.time:
         print(f"time       {bascule.benchmark(launcher, *by_position, repeat=arguments.repeat or 10, **by_name)}")
     return 0
@@ -159,16 +158,14 @@ def _check_geometry(arguments: argparse.Namespace) -> None:
 
 def _turn_on_checks(arguments: argparse.Namespace) -> list[str]:
     """Set the environment variables of the checks, which a device reads at first use; return the compiler flags."""
-    if arguments.check is None:
+    if arguments.checks is None:
         return []
-    chosen = arguments.check.split(",")
-    if unknown := [each for each in chosen if each not in _CHECKS]:
-        raise UsageError(f"--check {arguments.check}: {unknown[0]!r} is not a check; there are memory, races and all")
+    require_checks(arguments.checks)
     if os.environ.get("BASCULE_DEVICE") == "cuda":
-        raise UsageError("--check runs on the emulated device, and BASCULE_DEVICE=cuda asks for a GPU; unset it")
+        raise UsageError("--checks runs on the emulated device, and BASCULE_DEVICE=cuda asks for a GPU; unset it")
     os.environ["BASCULE_DEVICE"] = "emulated"
-    os.environ["BASCULE_EMULATED_CHECKS"] = arguments.check
-    return [] if chosen == ["races"] else ["--device-debug"]
+    os.environ["BASCULE_EMULATED_CHECKS"] = arguments.checks
+    return ["--device-debug"] if {"memory", "all"} & set(arguments.checks.split(",")) else []
 
 
 def _kernel(module: Module, arguments: argparse.Namespace) -> Kernel:

@@ -24,6 +24,7 @@ _DOCUMENTS: tuple[tuple[type, Callable[[Any], Document]], ...] = (
     (_bascule.CacheStatistics, values.statistics),
     (cache.Entries, values.entries),
     (_explain.Explanation, values.explanation),
+    (_errors.CheckError, values.check_error),
     (_errors.Error, values.error),
 )
 

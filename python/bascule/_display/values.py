@@ -86,6 +86,26 @@ def error(error: _errors.Error) -> Document:
     return Document(type(error).__name__, "", [], [Code(message, markup)])
 
 
+def check_error(error: _errors.CheckError) -> Document:
+    """Show a row for each finding, and the reports."""
+    rows = [
+        (
+            each.kind,
+            each.kernel,
+            each.what,
+            f"{each.file}:{each.line}" if each.line else "",
+            each.source_line,
+            f"{each.block}, {each.thread}",
+            f"{each.count:,}",
+        )
+        for each in error.findings
+        if each.kernel
+    ]
+    head = ("check", "kernel", "what it did", "place", "line", "block, thread", "threads")
+    parts: list[Table | Code] = [Table(head, rows, code=(1, 4))] if rows else []
+    return Document(type(error).__name__, error.kind, [], [*parts, Code(str(error))])
+
+
 def traceback(error: _errors.CompileError) -> list[str]:
     """Return IPython's own traceback, with the compiler's message in colour if the traceback has colours."""
     from IPython import get_ipython

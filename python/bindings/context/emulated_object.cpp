@@ -8,7 +8,7 @@
 #include <bascule/jit/process/fork_and_exit.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
-#include <bascule/runtime/driver/race_check.hpp>
+#include <bascule/runtime/driver/found_errors.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/trace/driver_recorder.hpp>
@@ -105,9 +105,17 @@ bool take_over_leaks() {
     return (before & BASCULE_EMULATED_CHECK_LEAKS) != 0;
 }
 
-bool set_races(bool on) {
-    functions();  // throws without an emulated device
-    return look_for_races(on);
+/// Turns checks on, then others off; returns the previous ones.
+std::uint32_t change_checks(std::uint32_t on, std::uint32_t off) {
+    const std::uint32_t before = functions().checks();
+    return set_checks((before | on) & ~off);
+}
+
+/// The reports of what checks found since the last call.
+std::vector<std::string> take_reports() {
+    std::vector<std::string> reports;
+    for (Finding& each : take_findings()) reports.push_back(std::move(each.report));
+    return reports;
 }
 
 /// Prevents other threads from using NVRTC and the emulated device. A GPU needs nothing else.
@@ -120,19 +128,22 @@ void end_program(std::uint32_t milliseconds) {
 }
 
 void bind_races(py::module_& module) {
-    module.def("_look_for_races", &set_races);
+    module.def("_find_checks", &find_checks);
+    module.def("_change_checks", &change_checks);
     module.def("_driver_is_loaded", [] { return Driver::existing() != nullptr; });
-    module.def("_looks_for_races", &looks_for_races);
-    module.def("_take_races", &take_races);
-    module.def("_raise_races", [](std::vector<std::string> races) {
-        if (!races.empty()) throw RaceError(std::move(races));
-    });
+    module.def("_checks_that_raise", &checks_that_raise);
+    module.def("_take_reports", &take_reports);
+    module.def("_raise_findings", [] { raise_findings(take_findings()); });
     module.def("_reset_devices", &reset_emulated_devices, py::call_guard<GilReleased>());
     module.def("_is_context_lost", &is_context_lost, py::call_guard<GilReleased>());
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
     module.def("_end_program", &end_program, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
     module.def("_leaks", &leaks);
+    module.def("_check_names", [] { return std::string(functions().check_names()); });
+    module.def("_checks", [] { return functions().checks(); });
+    module.def("_set_checks", [](std::uint32_t checks) { return functions().set_checks(checks); });
+    module.def("_take_findings", [] { return functions().new_findings_as_json(); });
     module.def("_take_over_leaks", &take_over_leaks);
 }
 

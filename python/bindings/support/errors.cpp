@@ -5,6 +5,7 @@
 #include <new>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/process/compile_thread.hpp>
@@ -18,12 +19,40 @@
 namespace bascule::python {
 namespace {
 
+template <class T>
+py::object to_object(const T& value) {
+    return py::cast(value);
+}
+
+py::dict to_fields(const ThreadAction& action) {
+    return py::dict("what"_a = action.what, "file"_a = action.file, "line"_a = action.line,
+                    "source_line"_a = action.source_line, "block"_a = py::tuple(py::cast(action.block)),
+                    "thread"_a = py::tuple(py::cast(action.thread)));
+}
+
+py::object to_object(const std::vector<Finding>& findings) {
+    const py::module_ classes = py::module_::import("bascule._findings");
+    py::list list;
+    for (const Finding& each : findings) {
+        const py::dict fields = to_fields(each);
+        const py::object other =
+            each.other ? classes.attr("ThreadAction")(**to_fields(*each.other)) : py::object(py::none());
+        list.append(classes.attr("Finding")(
+            **fields, "kind"_a = each.kind, "kernel"_a = each.kernel, "count"_a = each.count,
+            "address"_a = each.address, "bytes"_a = each.bytes, "space"_a = each.space,
+            "index"_a = each.index, "other"_a = other, "advice"_a = each.advice, "launch"_a = each.launch,
+            "report"_a = each.report));
+    }
+    return list;
+}
+
 /// Raises the error as the class of this name, with the attributes that the class documents.
 void raise(const char* class_name, const Error& error) {
     const py::object type = py::module_::import("bascule._errors").attr(class_name);
     const py::object raised = type(error.what());
     for (const ErrorAttribute& each : error.attributes())
-        py::setattr(raised, each.name, py::cast(each.value));
+        py::setattr(raised, each.name,
+                    std::visit([](const auto& value) { return to_object(value); }, each.value));
     PyErr_SetObject(type.ptr(), raised.ptr());
 }
 

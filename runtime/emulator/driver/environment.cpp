@@ -79,22 +79,6 @@ std::string_view take_name(std::string_view& list) {
     return name;
 }
 
-/// The checks in addition to those for memory errors, which are always on.
-struct Checks {
-    bool races = false, leaks = false;
-};
-
-std::optional<Checks> parse_checks(std::string_view text) {
-    Checks checks;
-    while (!text.empty()) {
-        const std::string_view name = take_name(text);
-        if (name != "memory" && name != "races" && name != "leaks" && name != "all") return std::nullopt;
-        checks.races |= name == "races" || name == "all";
-        checks.leaks |= name == "leaks";
-    }
-    return checks;
-}
-
 /// Parses device numbers into a bit mask.
 std::optional<std::uint32_t> parse_devices(std::string_view text) {
     std::uint32_t devices = 0;
@@ -166,10 +150,8 @@ Environment read_environment() {
     read("BASCULE_EMULATED_ARCH", all.architecture, parse_architecture, "one of: 75, 80, 86, 89, 90, 90a");
     read("BASCULE_EMULATED_BUSY", all.busy, parse_devices,
          "numbers of devices that refuse contexts, such as 1 or 0,2");
-    Checks checks;
-    read("BASCULE_EMULATED_CHECKS", checks, parse_checks, "a list of: memory, races, leaks, all");
-    all.looks_for_races = checks.races;
-    all.reports_leaks = checks.leaks;
+    read("BASCULE_EMULATED_CHECKS", all.checks, checks::parse,
+         fmt::format("a list of: memory,{},all", checks::names()));
     read("BASCULE_EMULATED_CONCURRENT_MANAGED", all.concurrent_managed, parse_switch,
          "1 (the host may use managed memory while kernels run) or 0");
     read("BASCULE_EMULATED_DEVICES", all.devices, at_most(most_devices),

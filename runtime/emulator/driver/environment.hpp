@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "checks/checks.hpp"
 #include "machine/watchdog.hpp"
 #include "streams/schedule.hpp"
 
@@ -32,8 +33,7 @@ struct Environment {
     bool frees_wait = true;          ///< cuMemFree waits for the device's work, as drivers may
     bool crashes_on_stale_streams = false;  ///< a call with a destroyed stream ends the process
     bool has_memory_pools = true;           ///< memory can be allocated in stream order
-    bool looks_for_races = false;           ///< finds races between streams; memory errors are always found
-    bool reports_leaks = false;             ///< at the end, reports memory that kernels did not free
+    checks::Checks checks = 0;              ///< optional checks; memory errors are always found
     bool tells_reports = false;  ///< prints faults and races to stderr if the program does not read reports
     unsigned workers = 1;        ///< threads that run blocks; default: one per core
     std::uint64_t memory_bytes = std::uint64_t{2} << 30;  ///< per device

@@ -84,7 +84,7 @@ Process::Process()
       managed_guard_(environment_.concurrent_managed ? nullptr : std::make_unique<memory::ManagedGuard>()),
       heap_(std::make_unique<memory::Heap>(devices(), environment_.memory_bytes, managed_guard_.get())),
       host_pages_(environment_.pageable ? std::make_unique<memory::HostPages>() : nullptr) {
-    reports_leaks = environment_.reports_leaks;
+    checks = environment_.executes ? environment_.checks : environment_.checks & ~checks::observing;
     if (environment_.tells_reports) report::write_unread_reports();
     for (int device = 0; device < devices(); ++device) {
         contexts_.push_back(
@@ -92,7 +92,14 @@ Process::Process()
     }
     races::Detector::get().describe_with(
         [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); });
-    if (environment_.looks_for_races && environment_.executes) races::Detector::get().switch_to(true);
+    checks::describe_with(
+        [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); },
+        [](std::uint64_t address) -> std::uint64_t {
+            const memory::Allocation* inside = get().heap().find(address);
+            return inside == nullptr ? 0 : inside->base;
+        });
+    if (checks::has(environment_.checks, checks::Check::races) && environment_.executes)
+        races::Detector::get().switch_to(true);
     if (scheduler_.policy() == streams::Policy::threads) streams::DriverLock::enable();
     pthread_atfork(nullptr, nullptr, forget_all_in_child);
     std::atexit(end);
@@ -127,10 +134,11 @@ void Process::end() noexcept {
     process.scheduler_.retire(last_moment);
     for (const Context* context : process.contexts()) process.report_leaks(*context);
     for (const std::string& race : races::Detector::get().take_reports()) report::tell(race);
+    for (const std::string& text : checks::take_reports()) report::tell(text);
 }
 
 void Process::report_leaks(const Context& context) const noexcept {
-    if (!reports_leaks) return;
+    if (!checks::has(checks, checks::Check::leaks)) return;
     const std::string text = heap::describe_leaks(context.kernel_heap.live());
     if (!text.empty()) std::fprintf(stderr, "bascule: %s\n", text.c_str());
 }

@@ -169,7 +169,7 @@ class Process {
     void host_has_waited();
     const Environment& environment() const noexcept { return environment_; }
     /// True if memory that kernels did not free is listed on stderr when a context or the process ends.
-    std::atomic<bool> reports_leaks{false};
+    std::atomic<checks::Checks> checks{0};
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
     Handles& handles() noexcept { return handles_; }

@@ -179,19 +179,31 @@ EMULATED_EXPORT uint64_t bascule_emulated_call_count(const char* driver_function
 
 // Optional checks
 
-EMULATED_EXPORT uint32_t bascule_emulated_checks(void) {
-    Process& process = Process::get();
-    const bool races = process.environment().executes && Detector::get().on();
-    return (races ? BASCULE_EMULATED_CHECK_RACES : 0) |
-           (process.reports_leaks ? BASCULE_EMULATED_CHECK_LEAKS : 0);
+EMULATED_EXPORT const char* bascule_emulated_check_names(void) { return emulated::checks::names().data(); }
+
+EMULATED_EXPORT int bascule_emulated_find_checks(const char* list, uint32_t* checks) {
+    const auto known = emulated::checks::parse(list);
+    if (known) *checks = *known;
+    return known ? 1 : 0;
 }
 
+EMULATED_EXPORT uint32_t bascule_emulated_checks(void) { return Process::get().checks; }
+
 EMULATED_EXPORT uint32_t bascule_emulated_set_checks(uint32_t checks) {
-    const uint32_t before = bascule_emulated_checks();
-    Detector::get().switch_to((checks & BASCULE_EMULATED_CHECK_RACES) != 0 &&
-                              Process::get().environment().executes);
-    Process::get().reports_leaks = (checks & BASCULE_EMULATED_CHECK_LEAKS) != 0;
-    return before;
+    Process& process = Process::get();
+    if (!process.environment().executes)
+        checks &= BASCULE_EMULATED_CHECK_LEAKS;  // nothing runs that could be checked
+    Detector::get().switch_to((checks & BASCULE_EMULATED_CHECK_RACES) != 0);
+    return process.checks.exchange(checks);
+}
+
+EMULATED_EXPORT size_t bascule_emulated_take_findings(char* json, size_t capacity) {
+    std::string all = "[";
+    for (const std::string& each : emulated::checks::take_findings(true))
+        all += (all.size() == 1 ? "" : ",") + each;
+    all += "]";
+    if (all.size() < capacity) emulated::checks::take_findings(false);
+    return emulated::driver::copy_text(all, json, capacity);
 }
 
 EMULATED_EXPORT void bascule_emulated_set_site(BasculeEmulatedSite site) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "machine/groups.hpp"
+#include "machine/observer.hpp"
 #include "machine/places.hpp"
 #include "machine/registry.hpp"
 
@@ -102,7 +103,7 @@ const Instruction* elect(Lanes& s, const Instruction* i) {
 
 }  // namespace
 
-bool Cluster::release() noexcept {
+bool Cluster::release() {
     bool any = false;
     for (const Member& member : members) {
         if (member.ended) continue;
@@ -112,6 +113,7 @@ bool Cluster::release() noexcept {
         }
     }
     if (!any) return false;
+    if (observer != nullptr) observer->pass_cluster_barrier(*this);
     odd_phase = !odd_phase;
     for (const Member& member : members) {
         if (member.ended) continue;

@@ -22,6 +22,7 @@ struct Cluster {
     };
     std::vector<Member> members;  ///< by rank
     bool odd_phase = false;       ///< of barrier.cluster
+    Observer* observer = nullptr;  ///< LaunchRequest::observer
     Transfers transfers;
     std::vector<std::byte*> barriers;  ///< mbarriers that were initialised
 
@@ -35,7 +36,7 @@ struct Cluster {
     void end() noexcept;
     /// Releases the threads at barrier.cluster.wait if every thread of the cluster has arrived or exited; otherwise returns
     /// false.
-    bool release() noexcept;
+    bool release();
 };
 
 inline Dim3 place_in(const Dim3& cluster, const Dim3& block) noexcept {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "machine/groups.hpp"
+#include "machine/observer.hpp"
 
 namespace emulated::machine {
 namespace {
@@ -119,7 +120,11 @@ bool run_warp(Lanes& lanes, Warp& warp) {
             at = watched(lanes, at);
         }
         const std::uint32_t budget = lanes.budget;
-        while (at) at = reinterpret_cast<Handler>(at->handler)(lanes, at);
+        if (lanes.observer == nullptr) {
+            while (at) at = reinterpret_cast<Handler>(at->handler)(lanes, at);
+        } else {
+            run_observed(lanes, at);
+        }
 
         lanes.until_look -= std::int64_t{1} + budget - lanes.budget;
         if (lanes.stop == Stop::fault) return false;

@@ -41,6 +41,12 @@ struct Instruction {
         1024;  ///< bulk_copy: the destination is in shared memory, and an mbarrier is signalled
     static constexpr std::uint16_t multicast = 512;  ///< bulk_copy: copies to each block in a mask
     static constexpr std::uint16_t has_base = 2048;  ///< ld, st: operand[2] is added to all addresses
+    // For checks (machine/observer.hpp):
+    static constexpr std::uint16_t is_volatile = 4096;  ///< ld, st
+    static constexpr std::uint16_t is_aligned = 4096;   ///< bar: all threads of a warp execute it together
+    static constexpr std::uint16_t in_block = 8192;     ///< .cta: orders only threads of the block
+    static constexpr std::uint16_t acquires = 16384;    ///< .acquire, .acq_rel or .sc
+    static constexpr std::uint16_t releases = 32768;    ///< .release, .acq_rel or .sc
 
     mutable void (*handler)() = nullptr;  ///< a machine::Handler, set when the machine links the code
     std::int64_t immediate = 0;           ///< address offset, branch target or index
@@ -136,6 +142,16 @@ struct Code {
         std::uint32_t caller_file = 0, caller = 0;  ///< for inlined code: the line that calls it
     };
 
+    /// What an instruction's operands are: after the index of a list, if there is one, `results` places and then `sources`
+    /// places of the register file. For checks.
+    struct Operands {
+        /// The width of a place whose content is the same during the whole launch, or that holds a call's argument.
+        static constexpr std::uint8_t fixed = 255;
+        std::uint8_t first = 0, results = 0, sources = 0;
+        std::uint16_t listed = 0, listed_results = 0;  ///< the list has its results first
+        std::array<std::uint8_t, 6> bytes{};           ///< by place: bytes per lane; 0: a predicate
+    };
+
     /// The location of a value or argument in the register file.
     struct Place {
         std::uint32_t offset = 0;  ///< of the first lane; the other lanes follow
@@ -152,8 +168,10 @@ struct Code {
     std::vector<Instruction> instructions;
     std::vector<Key> keys;             ///< by instruction
     std::vector<Line> lines;           ///< by instruction
+    std::vector<Operands> operands;    ///< by instruction
     std::vector<std::string> files;    ///< indexed by Line::file; the first is empty: unknown
     std::vector<std::uint32_t> lists;  ///< operand lists of vector instructions
+    std::vector<std::uint8_t> list_bytes;  ///< by entry of `lists`: like Operands::bytes
     std::vector<Constant> constants;
     std::vector<SpecialSlot> specials;
     std::vector<Callee> callees;       ///< sorted by address
@@ -171,6 +189,7 @@ struct Code {
     /// Guards `handler` and the members below, which depend on the processor and are set at the first launch.
     mutable std::once_flag linked;
     mutable std::vector<Instruction> lockstep;  ///< the same instructions, with the handlers for lockstep
+    mutable std::vector<Instruction> observed;  ///< the same, with a handler that returns (machine/observer)
     mutable std::uint64_t serial = 0;           ///< unique for each Code
 };
 

@@ -226,6 +226,9 @@ inline const FlagSet every_space{Flag::global, Flag::constant, Flag::shared,
 Type register_of_matrix(Type element) noexcept;
 /// The elements of a vector, or the operand itself.
 std::vector<ptx::Operand> elements_of(const ptx::Operand& operand);
+
+/// How an access or a fence orders others: Instruction::acquires, releases and in_block.
+std::uint16_t order_of(const Opcode& opcode);
 /// The type that represents all types with the same handler: `.b32` and `.s32` add like `.u32`.
 Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept;
 /// The handler key of an instruction that is determined by types and modifiers.

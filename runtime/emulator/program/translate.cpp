@@ -102,7 +102,7 @@ class Emitter {
         for (std::size_t i = 0; i < body.steps.size(); ++i) {
             const Step& step = body.steps[i];
             if (const auto guard = guards.find(i); guard != guards.end()) {
-                push({}, {Operation::unguard}, step.line);
+                push({}, {Operation::unguard}, step.line, {});
                 Instruction& begin = code_.instructions[at[guard->second]];
                 begin.immediate = static_cast<std::int64_t>(code_.instructions.size()) - at[guard->second];
             }
@@ -113,7 +113,7 @@ class Emitter {
                 !does(step.key.operation, Does::gathers)) {
                 Instruction meet;
                 meet.immediate = static_cast<std::int64_t>(code_.instructions.size()) + 1;
-                push(meet, {Operation::bra}, step.line);
+                push(meet, {Operation::bra}, step.line, {});
             }
             if (i > 0 && !target[i] && !guards.contains(i) && joins(body.steps[i - 1], step)) {
                 join(step);
@@ -123,7 +123,8 @@ class Emitter {
             }
             at[i] = static_cast<std::uint32_t>(code_.instructions.size());
             if (step.label >= 0) branches.emplace_back(code_.instructions.size(), step.label);
-            push(instruction(step, place), step.key, step.line);
+            const Code::Operands operands = operands_of(step, body.register_bytes);
+            push(instruction(step, place), step.key, step.line, operands);
         }
         at[body.steps.size()] = static_cast<std::uint32_t>(code_.instructions.size());
         for (const auto& [index, label] : branches) {
@@ -196,10 +197,31 @@ class Emitter {
         return made;
     }
 
-    void push(const Instruction& instruction, const Key& key, const Code::Line& line) {
+    // Adds the widths of the step's list to the code's.
+    Code::Operands operands_of(const Step& step, const std::vector<std::uint8_t>& register_bytes) {
+        const auto bytes = [&](const Ref& ref) {
+            return ref.kind == Ref::Kind::virtual_register ? register_bytes[ref.index] : Code::Operands::fixed;
+        };
+        Code::Operands made;
+        made.first = (step.list.empty() ? 0 : 1) + (does(step.key.operation, Does::lists_places) ? 1 : 0);
+        made.results = static_cast<std::uint8_t>(step.results.size());
+        made.sources = static_cast<std::uint8_t>(step.sources.size());
+        made.listed = static_cast<std::uint16_t>(step.list.size());
+        made.listed_results = static_cast<std::uint16_t>(step.listed_results);
+        std::size_t at = made.first;
+        for (const Ref& ref : step.results) made.bytes[at++] = bytes(ref);
+        for (const Ref& ref : step.sources) made.bytes[at++] = bytes(ref);
+        code_.list_bytes.resize(code_.lists.size());
+        for (const Ref& ref : step.list) code_.list_bytes.push_back(bytes(ref));
+        return made;
+    }
+
+    void push(const Instruction& instruction, const Key& key, const Code::Line& line,
+              const Code::Operands& operands) {
         code_.instructions.push_back(instruction);
         code_.keys.push_back(key);
         code_.lines.push_back(line);
+        code_.operands.push_back(operands);
     }
 
     Code& code_;

@@ -92,13 +92,61 @@ def test_enqueued_work_runs_in_threads_unless_a_schedule_is_named():
         ([], "there is no program to run"),
         (["--"], "there is no program to run"),
         (["--", "no-such-program"], "there is no program no-such-program"),
-        (["--check", "time", "--", "true"], "'time' is none of memory, races, leaks, all"),
+        (["--check", "time", "--", "true"], "'time' is not a check. There are: memory,races,leaks,"),
     ],
 )
 def test_a_command_line_without_a_program_is_wrong_usage(bascule_command, words, said):
     done = bascule_command("emulate", *words)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+# A program that uses only the driver API: divides by zero in a kernel, and ends with status 3.
+DIVISION = """
+import ctypes, sys
+driver = ctypes.CDLL("libcuda.so.1")
+ptx = b'''.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u32 n) {
+    .reg .u32 %a<3>;
+    ld.param.u32 %a1, [n];
+    div.u32 %a2, 7, %a1;
+    ret;
+}'''
+context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+zero = ctypes.c_uint(0)
+parameters = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(zero), ctypes.c_void_p))
+assert driver.cuInit(0) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert driver.cuCtxSetCurrent(context) == 0
+assert driver.cuModuleLoadData(ctypes.byref(module), ptx) == 0
+assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"k") == 0
+assert driver.cuLaunchKernel(function, 1, 1, 1, 8, 1, 1, 0, None, parameters, None) == 0
+assert driver.cuCtxSynchronize() == 0
+sys.exit(3)
+"""
+
+
+def test_checks_of_a_program_on_the_driver_are_reported_at_its_end():
+    done = emulate(DIVISION, "--checks=all")
+    assert done.returncode == 3, done.stderr
+    assert "division: kernel 'k' divided an integer by zero at PTX line 7" in done.stderr
+    assert "7 other threads did the same" in done.stderr
+    assert emulate(DIVISION, "--checks", "init").stderr == ""
+
+
+def test_checks_of_a_program_with_bascule_are_raised():
+    program = """
+    import bascule
+    k = bascule.compile("__global__ void k(int* x, int n) { *x = 7 / n; }").k
+    k[1, 1](bascule.zeros(1, "i4"), 0)
+    bascule.synchronize()
+    """
+    done = emulate(program, "--checks", "division")
+    assert done.returncode == 1
+    assert done.stderr.count("divided an integer by zero") == 1
+    assert "bascule.CheckError: division: kernel 'k'" in done.stderr
 
 
 def test_install_makes_it_the_driver_of_this_process():

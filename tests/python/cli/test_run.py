@@ -150,6 +150,19 @@ def test_checks_run_on_the_emulated_device_and_find_an_index_out_of_a_view(bascu
     assert "emulated" in on_gpu.stderr
 
 
+def test_a_check_of_kernels_names_the_line_and_the_launch_fails(bascule_command, tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void k(int* x, int n) { x[threadIdx.x] = 7 / n; }\n")
+    command = ("run", "k.cu", "--grid", 1, "--block", 4, "zeros:4:i4")
+    for checks in ("all", "division"):
+        right = bascule_command(*command, 1, "--checks", checks, BASCULE_DEVICE=None)
+        assert f"checked    {checks}: nothing was found" in succeeded(right)
+        wrong = bascule_command(*command, 0, f"--checks={checks}", BASCULE_DEVICE=None)
+        assert wrong.returncode == 1
+        assert "division: kernel 'k' divided an integer by zero at k.cu:1: __global__ void k" in wrong.stderr
+        assert "3 other threads did the same" in wrong.stderr
+        assert "Traceback" not in wrong.stderr
+
+
 def test_a_fault_names_the_line_and_the_argument(bascule_command, emulated):
     done = bascule_command("run", SAXPY, "--work", 1000, 2, "arange:10", "zeros:1000", 1000)
     assert done.returncode == 1

@@ -164,6 +164,23 @@ def test_a_hostile_message_is_escaped():
     assert SAFE in html_of(bascule.RaceError(HOSTILE))
 
 
+def test_findings_of_checks_are_rows_of_a_table_and_escaped():
+    finding = bascule.emulated.Finding(
+        *("init", HOSTILE, "read a value that nothing has written", "k.cu", 7, HOSTILE, (1, 0, 0), (3, 0, 0)),
+        *(1024, 0, 0, "", "", None, "", "", "init: the report"),
+    )
+    error = bascule.CheckError("init: the report")
+    error.kind, error.findings = "init", [finding]
+    html = html_of(error)
+    assert html.count(SAFE) == 2
+    cells = Reader(html).cells
+    for cell in ("init", "read a value that nothing has written", "k.cu:7", "(1, 0, 0), (3, 0, 0)", "1,024"):
+        assert cell in cells
+    assert "init: the report" in html
+    assert "k.cu:7" in _display.text(error)
+    assert SAFE in html_of(bascule.CheckError(HOSTILE))
+
+
 def test_hostile_names_of_cached_kernels_are_escaped():
     entry = bascule.cache.Entry("a", 1, datetime.now(UTC), (HOSTILE,), "sm_90", "13.0", HOSTILE)
     assert html_of(bascule.cache.Entries([entry])).count(SAFE) == 2

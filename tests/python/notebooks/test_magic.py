@@ -96,7 +96,7 @@ def test_the_help_lists_every_option(notebook: Session) -> None:
     assert notebook.run("%%cuda?").status == "ok"
     notebook.run("text = get_ipython().find_cell_magic('cuda').__doc__")
     text = notebook.run("print(text)").text
-    for option in ("--std", "-D", "-I", "--arch", "--debug", "--option", "--name", "--header"):
+    for option in ("--std", "-D", "-I", "--arch", "--debug", "--option", "--checks", "--name", "--header"):
         assert f"{option} " in text or f"{option}\n" in text
     assert "Compile the cell as CUDA C++ and put its kernels into the namespace." in text
 
@@ -152,3 +152,15 @@ def test_compiling_ahead_shows_a_bar_to_its_end_and_the_module_knows_the_instanc
     shown = notebook.evaluate("made.scan")
     assert shown.count("compiled, not loaded yet") == 2
     assert "registers" not in shown
+
+
+def test_checks_are_on_from_that_cell_on_until_another_turns_them_off(notebook: Session) -> None:
+    cell = "\n__global__ void divide(int* p, int n) { *p = 7 / n; }"
+    launch = "divide[1, 1](bascule.zeros(1, 'i4'), 0); bascule.synchronize()"
+    notebook.run(f"%%cuda --checks division{cell}")
+    error = notebook.run(launch).error
+    assert re.search(
+        r"CheckError: division: kernel 'divide' divided an integer by zero at In\[\d+\]:2: __global__", error
+    )
+    notebook.run(f"%%cuda --checks memory{cell}")
+    assert notebook.run(launch).error == ""

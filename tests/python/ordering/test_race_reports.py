@@ -124,7 +124,7 @@ def test_outside_of_the_block_nothing_is_looked_for():
 
 
 def test_blocks_can_be_nested_and_restore_what_was():
-    looks = bascule._bascule._looks_for_races
+    looks = bascule._bascule._checks_that_raise
     before = looks()
     with bascule.emulated.checks(races=True):
         with bascule.emulated.checks(races=False):
@@ -150,4 +150,4 @@ def test_many_races_are_told_in_few_words():
     assert len(caught.value.races) == 20
     text = str(caught.value)
     assert text.count("stream race: ") == 5
-    assert text.endswith("and 15 more, in the attribute `races`. Fix the first error and rerun.")
+    assert text.endswith("and 15 more, in the attribute `findings`. Fix the first error and rerun.")

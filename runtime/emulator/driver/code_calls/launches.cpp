@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "checks/checked_launch.hpp"
 #include "driver/captures.hpp"
 #include "driver/code_calls/libraries.hpp"
 #include "driver/code_calls/occupancy.hpp"
@@ -229,6 +230,17 @@ struct Job {
 
     std::string name() const { return report::demangled(handle->kernel->name); }
 
+    checks::LaunchName launch_name() const {
+        checks::LaunchName made{name(), stream, site};
+        if ((Process::get().checks & checks::observing) == 0) return made;
+        for (const program::Kernel::Parameter& each : handle->kernel->parameters) {
+            std::uint64_t& value = made.arguments.emplace_back(0);
+            if (each.bytes == sizeof value)
+                std::memcpy(&value, parameters.data() + each.offset, sizeof value);
+        }
+        return made;
+    }
+
     /// Runs the kernel. After a fault, nothing more runs in the context, as on a GPU.
     void operator()() const {
         Process& process = Process::get();
@@ -251,6 +263,9 @@ struct Job {
             return refuse("no device memory is left for the workspace of its cooperative grid");
         request.limits = process.environment().time_limits;
         request.cancelled = [this] { return is_cancelled(); };
+        const checks::LaunchName launched = launch_name();
+        checks::CheckedLaunch checked(request, launched, process.checks);
+        request.observer = checked.observer();
         try {
             const auto fault = machine::launch(request);
             if (request.log != nullptr) kernel_heap.forget_freed(*request.log);

@@ -11,6 +11,7 @@
 #include "machine/grids/crew.hpp"
 #include "machine/grids/team.hpp"
 #include "machine/lockstep.hpp"
+#include "machine/observer.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -27,6 +28,7 @@ void link(const program::Code& code) {
             code.instructions[i].handler = reinterpret_cast<void (*)()>(handler);
         }
         link_lockstep(code);
+        link_observed(code);
         static std::atomic<std::uint64_t> last = 0;
         code.serial = ++last;
     });
@@ -110,7 +112,9 @@ std::optional<Fault> launch(const LaunchRequest& request) {
                                    std::max<std::size_t>(code.instructions.size(), 1)),
         1, most_alone_budget);
     grid.blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
-    const std::uint64_t workers = std::min<std::uint64_t>(request.workers, Team::count(request));
+    // One thread runs what is observed, so that observers need no locks and a program's reports are the same in every run.
+    const std::uint64_t workers =
+        request.observer != nullptr ? 1 : std::min<std::uint64_t>(request.workers, Team::count(request));
     if (request.workspace != 0) {
         run_together(grid, static_cast<unsigned>(workers));
     } else if (workers > 1) {

@@ -22,10 +22,28 @@ Type memory_type(Type type, unsigned register_bytes) {
 /// .volatile is not strong here: it restricts the compiler and says nothing about other threads.
 std::uint16_t strength_of(const Opcode& opcode) {
     const FlagSet strong{Flag::relaxed, Flag::acquire, Flag::release, Flag::mmio};
-    return (opcode.flags & strong).empty() ? std::uint16_t{0} : Instruction::strong;
+    const unsigned bits = ((opcode.flags & strong).empty() ? 0 : Instruction::strong) |
+                          (opcode.flags.has(Flag::is_volatile) ? Instruction::is_volatile : 0) |
+                          order_of(opcode);
+    return static_cast<std::uint16_t>(bits);
+}
+
+/// bar is barrier.aligned.
+std::uint16_t alignment_of(const Opcode& opcode) {
+    return opcode.row->name == "bar" || opcode.flags.has(Flag::aligned) ? Instruction::is_aligned
+                                                                        : std::uint16_t{0};
 }
 
 }  // namespace
+
+std::uint16_t order_of(const Opcode& opcode) {
+    const auto has = [&](FlagSet any) { return !(opcode.flags & any).empty(); };
+    const bool both = opcode.row->name == "membar" || has({Flag::acq_rel, Flag::sc});
+    const unsigned bits = (both || has({Flag::acquire}) ? Instruction::acquires : 0) |
+                          (both || has({Flag::release}) ? Instruction::releases : 0) |
+                          (has({Flag::cta}) ? Instruction::in_block : 0);
+    return static_cast<std::uint16_t>(bits);
+}
 
 // The space of a variable that an operand names.
 ptx::Space Lowering::space_of(const ptx::Operand& operand) const {
@@ -215,8 +233,8 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     const Ref c = cas ? source(operand(instruction, first + 2), opcode.type) : b;
     take_policy(instruction, opcode, first + (cas ? 3 : 2));
     const Type type = canonical(Operation::atom, opcode.type, flags);
-    access(emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c}), where).bits |=
-        Instruction::strong;
+    Step& step = access(emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c}), where);
+    step.bits |= Instruction::strong | order_of(opcode);
 }
 
 // PTX makes each element atomic and not the whole vector, so each element gets an atomic of its own. The results are in
@@ -243,7 +261,7 @@ void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& 
                                  {where.base, value, value}),
                             where);
         step.immediate += static_cast<std::int64_t>(lane * bytes);
-        step.bits |= Instruction::strong;
+        step.bits |= Instruction::strong | order_of(opcode);
         // The first element checks the alignment of the whole vector.
         if (lane == 0) step.used_bytes = static_cast<std::uint32_t>(lanes * bytes);
     }
@@ -268,7 +286,7 @@ void Lowering::atomic_wide(const ptx::Instruction& instruction, const Opcode& op
     Step& step = access(emit(untyped_key(opcode),
                              {result(d.parts[0], Type::b64), result(d.parts[1], Type::b64)}, {where.base}),
                         where);
-    step.bits |= Instruction::strong;
+    step.bits |= Instruction::strong | order_of(opcode);
     step.list = std::move(list);
 }
 
@@ -314,7 +332,7 @@ void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode
     if (!counted && opcode.flags.has(Flag::arrive))
         refuse("{} needs the number of threads", instruction.opcode);
     by_letters(instruction, opcode, counted ? "UU" : "U").bits =
-        counted ? Instruction::has_count : std::uint16_t{0};
+        static_cast<std::uint16_t>((counted ? Instruction::has_count : 0) | alignment_of(opcode));
 }
 
 // bar.red d, barrier, [count,] predicate: a barrier that counts predicates, then a step that reads the count.
@@ -328,7 +346,8 @@ void Lowering::reducing_barrier(const ptx::Instruction& instruction, const Opcod
     const Ref threads = counted ? source(instruction.operands[2], Type::u32) : which;
     Step& step = emit({Operation::bar, Type::none, Type::none, {Flag::sync}}, {},
                       {which, threads, predicate(instruction.operands[count - 1])});
-    step.bits = static_cast<std::uint16_t>(Instruction::counts | (counted ? Instruction::has_count : 0));
+    step.bits = static_cast<std::uint16_t>(Instruction::counts | (counted ? Instruction::has_count : 0) |
+                                           alignment_of(opcode));
     emit({Operation::bar_red, opcode.type, Type::none, opcode.flags & opcode.row->selecting},
          {result(instruction.operands[0], opcode.type)}, {which});
 }

@@ -1,0 +1,57 @@
+#include "checks/division.hpp"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "machine/groups.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::checks {
+namespace {
+
+using machine::Execution;
+using program::Operation;
+using program::Type;
+
+class Division final : public machine::Observer {
+  public:
+    Division(const machine::LaunchRequest& request, const LaunchName& launch)
+        : request_(request), launch_(launch) {}
+
+    void before(const Execution& execution) override {
+        const program::Key& key = execution.key();
+        if (key.operation != Operation::div && key.operation != Operation::rem) return;
+        if (ptx::is_float(key.type)) return;
+        const std::uint32_t divisor = execution.instruction().operand[2];
+        const unsigned bytes = ptx::bytes_of(key.type);
+        std::uint32_t zero = 0;
+        for (const unsigned l : machine::LanesOf{execution.mask}) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, execution.lanes.registers + divisor + std::size_t{l} * bytes, bytes);
+            if (value == 0) zero |= 1u << l;
+        }
+        if (zero == 0) return;
+        Finding finding;
+        finding.check = Check::division;
+        finding.pc = execution.pc;
+        finding.first = deed_of(execution, static_cast<unsigned>(std::countr_zero(zero)), request_.block);
+        finding.first.what =
+            key.operation == Operation::div ? "divided an integer by zero" : "took the remainder of a division by zero";
+        finding.advice = "the result is arbitrary on a GPU; test the divisor first";
+        report(launch_, std::move(finding), static_cast<std::uint64_t>(std::popcount(zero)));
+    }
+
+  private:
+    const machine::LaunchRequest& request_;
+    const LaunchName& launch_;
+};
+
+}  // namespace
+
+std::unique_ptr<machine::Observer> make_division_check(const machine::LaunchRequest& request,
+                                                       const LaunchName& launch) {
+    return std::make_unique<Division>(request, launch);
+}
+
+}  // namespace emulated::checks

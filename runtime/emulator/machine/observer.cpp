@@ -1,0 +1,137 @@
+#include "machine/observer.hpp"
+
+#include "machine/groups.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Code;
+using program::Key;
+using program::Operation;
+
+const Instruction* stay(Lanes&, const Instruction* i) { return i; }
+
+/// Where an instruction has the address of an access, and what it does there.
+struct Form {
+    std::uint8_t operand = 0;
+    bool reads = false, writes = false, is_atomic = false, is_async = false;
+};
+
+// The forms of memory instructions. Generic addresses and windows need no distinction here.
+std::uint32_t forms_of(const Key& key, Form (&forms)[2]) {
+    switch (key.operation) {
+        case Operation::ld:
+        case Operation::ld_used:
+            forms[0] = {1, true, false};
+            return 1;
+        case Operation::st:
+            forms[0] = {1, false, true};
+            return 1;
+        case Operation::atom:
+            forms[0] = {1, true, true, true};
+            return 1;
+        case Operation::atom_wide:
+            forms[0] = {3, true, true, true};
+            return 1;
+        case Operation::copy_async:
+            forms[0] = {0, false, true, false, true};
+            forms[1] = {1, true, false, false, true};
+            return 2;
+        default:
+            return 0;
+    }
+}
+
+// The bytes that each lane accesses.
+std::uint32_t bytes_of(const Key& key, const Instruction& i) {
+    const std::uint32_t one = ptx::bytes_of(key.type);
+    switch (key.operation) {
+        case Operation::ld:
+        case Operation::ld_used:
+        case Operation::st:
+            return one * i.count;
+        case Operation::atom_wide:
+            return 16;
+        case Operation::copy_async:
+            return static_cast<std::uint32_t>(i.immediate);
+        default:
+            return one;
+    }
+}
+
+void read_addresses(const Lanes& s, const Instruction& i, std::uint32_t slot, MemoryAccess& access) {
+    const bool has_displacement = !access.is_async;
+    const std::byte* at = s.registers + slot;
+    if (i.bits & Instruction::narrow) {
+        const auto* a = reinterpret_cast<const u32*>(at);
+        const u32 add = has_displacement ? static_cast<u32>(i.immediate) : 0;
+        for (unsigned l = 0; l < 32; ++l) access.address[l] = static_cast<u32>(a[l] + add);
+        return;
+    }
+    const auto* a = reinterpret_cast<const u64*>(at);
+    u64 add = has_displacement ? static_cast<u64>(i.immediate) : 0;
+    if (i.bits & Instruction::has_base) add += *reinterpret_cast<const u64*>(s.registers + i.operand[2]);
+    for (unsigned l = 0; l < 32; ++l) access.address[l] = a[l] + add;
+}
+
+std::uint32_t find_accesses(const Lanes& s, const Key& key, const Instruction& i,
+                            MemoryAccess (&accesses)[2]) {
+    Form forms[2];
+    const std::uint32_t count = forms_of(key, forms);
+    for (std::uint32_t k = 0; k < count; ++k) {
+        const Form& form = forms[k];
+        accesses[k].lanes = s.mask;
+        accesses[k].bytes = bytes_of(key, i);
+        accesses[k].reads = form.reads;
+        accesses[k].writes = form.writes;
+        accesses[k].is_atomic = form.is_atomic;
+        accesses[k].is_async = form.is_async;
+        read_addresses(s, i, i.operand[form.operand], accesses[k]);
+    }
+    return count;
+}
+
+}  // namespace
+
+std::uint32_t Execution::thread(unsigned lane) const { return 32 * lanes.warp->index + lane; }
+
+void link_observed(const Code& code) {
+    code.observed = code.instructions;
+    for (Instruction& each : code.observed) each.handler = reinterpret_cast<void (*)()>(stay);
+}
+
+void run_observed(Lanes& lanes, const Instruction* at) {
+    const Code& code = *lanes.block->grid->code;
+    MemoryAccess accesses[2];
+    while (at) {
+        const auto pc = static_cast<std::uint32_t>(at - lanes.code);
+        Execution execution{lanes, code, pc, lanes.mask};
+        const std::uint32_t count = find_accesses(lanes, code.keys[pc], *at, accesses);
+        execution.accesses = {accesses, count};
+        lanes.observer->before(execution);
+        const std::uint32_t mask = lanes.mask;
+        at = reinterpret_cast<Handler>(code.instructions[pc].handler)(lanes, at);
+        const bool again = at == nullptr && lanes.pc == pc &&
+                           (lanes.stop == Stop::meeting || lanes.stop == Stop::cluster_barrier ||
+                            lanes.stop == Stop::registers || lanes.stop == Stop::waiting);
+        if (lanes.stop == Stop::fault && at == nullptr) return;
+        if (again) return;
+        // A branch or a guard leaves only some of the lanes in the group; a shuffle may have gathered more.
+        execution.mask = mask | (at != nullptr ? lanes.mask : 0);
+        lanes.observer->after(execution);
+    }
+}
+
+FaultPlace place_of(const Code& code, const Dim3& block, std::uint32_t pc, std::uint32_t thread) {
+    const Code::Line& line = code.lines[pc];
+    FaultPlace made;
+    made.file = code.files[line.file];
+    made.line = line.source;
+    made.thread = {thread % block.x, thread / block.x % block.y, thread / block.x / block.y};
+    made.ptx_line = line.ptx;
+    made.caller = {code.files[line.caller_file], line.caller};
+    return made;
+}
+
+}  // namespace emulated::machine

@@ -1,0 +1,102 @@
+// What an observer sees of a kernel: each instruction before and after a warp executes it, blocks, and barriers. Checks and
+// the profiler are observers (checks/). Handlers know nothing of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "machine/grid.hpp"
+#include "machine/lanes.hpp"
+
+namespace emulated::machine {
+
+struct Cluster;
+
+/// The memory that an instruction reads or writes: `bytes` at the address of each lane in `lanes`.
+struct MemoryAccess {
+    std::uint32_t lanes = 0;
+    std::uint32_t bytes = 0;
+    bool reads = false, writes = false;
+    bool is_atomic = false;
+    /// Another unit than the thread accesses it: cp.async, bulk copies, tensor copies, wgmma. The address is that of the
+    /// first byte, and `bytes` may be 0 if only the instruction knows them.
+    bool is_async = false;
+    std::uint64_t address[32];  ///< as kernels see it; generic addresses of shared and local memory are in their windows
+};
+
+/// One execution of an instruction by the active lanes of a warp.
+struct Execution {
+    Lanes& lanes;
+    const program::Code& code;
+    std::uint32_t pc = 0;
+    /// The lanes that execute it. After the instruction, those that executed it together, which may be more if it gathers
+    /// lanes (shfl, vote, match, redux, bar.warp.sync).
+    std::uint32_t mask = 0;
+    std::span<const MemoryAccess> accesses{};  ///< one for ld, st and atom, two for copies, otherwise none
+
+    const Instruction& instruction() const { return code.instructions[pc]; }
+    const program::Key& key() const { return code.keys[pc]; }
+    const program::Code::Operands& operands() const { return code.operands[pc]; }
+    const program::Code::Line& line() const { return code.lines[pc]; }
+    /// The linear index of a lane's thread in its block.
+    std::uint32_t thread(unsigned lane) const;
+};
+
+/// Called by the one thread that runs the grid. Several blocks run in turns if the grid is cooperative or has clusters, so
+/// state of a block is kept by Block or Warp, whose addresses are unique while the block runs.
+class Observer {
+  public:
+    virtual ~Observer() = default;
+
+    /// A block starts. `lanes` has its shared and local memory.
+    virtual void begin_block(const Block&, const Lanes&) {}
+    /// These warps of the block start. Warps that cannot wait for each other start one after another.
+    virtual void begin_warps(const Block&, std::span<const Warp>) {}
+    virtual void before(const Execution&) {}
+    /// Not called for an instruction that faulted, or whose lanes wait for others and will execute it again.
+    virtual void after(const Execution&) {}
+    /// The threads that wait at barrier `id` (Group::State::barrier) go on.
+    virtual void pass_barrier(const Block&, std::span<const Warp>, std::uint32_t) {}
+    /// The threads of the cluster that wait at barrier.cluster go on.
+    virtual void pass_cluster_barrier(const Cluster&) {}
+};
+
+/// Passes everything to several observers.
+class Observers final : public Observer {
+  public:
+    void add(Observer& observer) { all_.push_back(&observer); }
+
+    void begin_block(const Block& block, const Lanes& lanes) override {
+        for (Observer* each : all_) each->begin_block(block, lanes);
+    }
+    void begin_warps(const Block& block, std::span<const Warp> warps) override {
+        for (Observer* each : all_) each->begin_warps(block, warps);
+    }
+    void before(const Execution& execution) override {
+        for (Observer* each : all_) each->before(execution);
+    }
+    void after(const Execution& execution) override {
+        for (Observer* each : all_) each->after(execution);
+    }
+    void pass_barrier(const Block& block, std::span<const Warp> warps, std::uint32_t id) override {
+        for (Observer* each : all_) each->pass_barrier(block, warps, id);
+    }
+    void pass_cluster_barrier(const Cluster& cluster) override {
+        for (Observer* each : all_) each->pass_cluster_barrier(cluster);
+    }
+
+  private:
+    std::vector<Observer*> all_;
+};
+
+/// Makes Code::observed: the code with a handler that only returns, so that a handler runs one instruction.
+void link_observed(const program::Code& code);
+
+/// Runs the group from `at` until it stops, like the loop in run_warp, and tells Lanes::observer.
+void run_observed(Lanes& lanes, const Instruction* at);
+
+/// The source position of a thread at an instruction.
+FaultPlace place_of(const program::Code& code, const Dim3& block, std::uint32_t pc, std::uint32_t thread);
+
+}  // namespace emulated::machine
