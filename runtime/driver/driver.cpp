@@ -10,7 +10,6 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
-#include <bascule/jit/process/dynamic_library.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/services.hpp>
@@ -184,11 +183,11 @@ struct DriverLoader {
             }
             return function;
         };
-#define BASCULE_RESOLVE(name, version) \
+#define BASCULE_RESOLVE(name, version, mode) \
     driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
         BASCULE_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
-#define BASCULE_RESOLVE(name, version) \
+#define BASCULE_RESOLVE(name, version, mode) \
     driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
         BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE

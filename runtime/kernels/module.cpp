@@ -1,18 +1,13 @@
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/did_you_mean.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/files/paths.hpp>
-#include <bascule/jit/overloads/function_choice.hpp>
-#include <bascule/jit/program/source.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
-#include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/driver/installation.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>

@@ -3,13 +3,11 @@
 // history. Also the waits of streams for events, and the recording of events.
 #include <fmt/format.h>
 
-#include <bascule/runtime/driver/device.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/driver/race_check.hpp>
-#include <bascule/runtime/streams/event_pool.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/observer.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>

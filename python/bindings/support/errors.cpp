@@ -8,7 +8,6 @@
 
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 
 #include "parts.hpp"
