@@ -59,11 +59,33 @@ def _check_values() -> None:
             f"BASCULE_FULL_TRACEBACK is {value!r}: set it to 1 (tracebacks show Bascule's frames) or 0 (they do not), "
             "or unset it."
         )
-    if os.environ.get("BASCULE_LOG"):
-        from bascule import _log
-
-        _log.configure(os.environ["BASCULE_LOG"])
+    if level := os.environ.get("BASCULE_LOG"):
+        _configure_log(level)
     if ranges := os.environ.get("BASCULE_NVTX"):
-        from bascule import _trace_ranges
+        from bascule import _trace
 
-        _trace_ranges.start_for_process(ranges)
+        _trace.start_ranges_of_process(ranges)
+
+
+def _configure_log(level: str) -> None:
+    """Print what was compiled and why to standard error, through Python's `logging`: this level and above.
+
+    Programs that configure `logging` themselves do not need BASCULE_LOG: they use the loggers "bascule.cache" and
+    "bascule.jit".
+    """
+    import logging
+
+    if level == "off":
+        return
+    if level not in ("info", "debug"):
+        raise _errors.ArgumentValueError(
+            f"BASCULE_LOG is {level!r}: set it to info (what was compiled, and why), debug (hits in memory and calls "
+            "of NVRTC too) or off, or unset it."
+        )
+    logger = logging.getLogger("bascule")
+    logger.setLevel(level.upper())
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    # If the program has configured handlers of its own, they print the messages and this one does not.
+    handler.addFilter(lambda record: not logging.getLogger().handlers)
+    logger.addHandler(handler)

@@ -1,6 +1,7 @@
-"""`bascule.trace`: records calls and the work of streams, for Perfetto and chrome://tracing."""
+"""`bascule.trace`: records calls and the work of streams, for Perfetto, chrome://tracing and profilers with NVTX."""
 
 import functools
+import importlib
 import json
 import os
 import sys
@@ -46,10 +47,8 @@ class Trace:
     def _finish(self, error: BaseException | None) -> None:
         """Finish after the recording. `error` is the exception that ended the block, or None."""
         if self._ranges:
-            from bascule import _trace_ranges
-
             self._ranges = False
-            _trace_ranges.end_ranges()
+            end_ranges()
         self._name_threads()
         if self.dropped:
             _errors.warn(
@@ -119,10 +118,8 @@ class Trace:
         # Nsight Systems, like every tool that uses NVTX, sets this variable to its library.
         if not os.environ.get("NVTX_INJECTION64_PATH"):
             return
-        from bascule import _trace_ranges
-
         try:
-            _trace_ranges.begin_ranges()
+            begin_ranges()
             self._ranges = True
         except ImportError as missing:
             _errors.warn(f"A profiler is attached, and it gets no ranges: {missing}", UserWarning)
@@ -183,6 +180,51 @@ def trace(path: str | os.PathLike[str] | None = None, *, limit: int = 1_000_000)
     if not isinstance(limit, int) or limit < 1:
         raise _errors.ArgumentValueError(f"`limit` must be an integer of at least 1, got {limit!r}.")
     return Trace(path, limit)
+
+
+# --- Ranges of a profiler, such as Nsight Systems, through the package nvtx
+
+_lock = threading.Lock()  # protects _wanted
+_wanted = 0  # number of users of NVTX ranges: the environment variable and traces
+
+
+def begin_ranges() -> None:
+    """Emit a range for each call from now on, such as "bascule: launch scale".
+
+    Raises ImportError, with the pip command, if the package nvtx is missing.
+    """
+    global _wanted
+    try:
+        # The package has no types: an import statement would be an error of mypy for users.
+        nvtx = importlib.import_module("nvtx")
+    except ImportError:
+        raise ImportError(
+            'ranges for a profiler need the package nvtx: pip install "bascule[nvtx]"', name="nvtx"
+        ) from None
+    with _lock:
+        if _wanted == 0:
+            _bascule._emit_ranges(nvtx.push_range, nvtx.pop_range)
+        _wanted += 1
+
+
+def end_ranges() -> None:
+    """Undo one call of `begin_ranges`."""
+    global _wanted
+    with _lock:
+        _wanted -= 1
+        if _wanted == 0:
+            _bascule._stop_ranges()
+
+
+def start_ranges_of_process(value: str) -> None:
+    """Apply BASCULE_NVTX when the package is imported."""
+    if value not in ("0", "1"):
+        raise _errors.ArgumentValueError(
+            f"BASCULE_NVTX is {value!r}: set it to 1 (calls are ranges for a profiler) or 0 (only those in "
+            "bascule.trace are), or unset it."
+        )
+    if value == "1":
+        begin_ranges()
 
 
 Trace.__module__ = trace.__module__ = "bascule"

@@ -4,7 +4,6 @@
 #include "support/pybind.hpp"
 
 namespace bascule {
-struct LogHandler;
 struct Services;
 }  // namespace bascule
 
@@ -15,8 +14,6 @@ using ArrayClass = py::class_<ArrayObject>;
 
 /// Makes Bascule's exception classes available to all bound functions.
 void register_errors();
-/// Writes to the loggers "bascule.cache" and "bascule.jit", if the program has imported `logging`. Any thread may call it.
-extern const LogHandler python_log;
 /// Checks at each driver call that the calling thread does not hold the GIL, if BASCULE_TEST_GIL=1. A function that was
 /// called with it is written to stderr once, and counted in `_bascule._calls_with_gil()`, which exists only then.
 void check_calls_of_driver(py::module_& module, Services& services);
@@ -33,7 +30,6 @@ void bind_cache(py::module_& module);
 void bind_dtypes(py::module_& module);
 void bind_launch_config(py::module_& module);
 void bind_values(py::module_& module);
-void bind_compile_options(py::module_& module);
 void bind_interface_reader(py::module_& module);
 void bind_producer_streams(py::module_& module);
 
@@ -42,10 +38,9 @@ void bind_array_creation(py::module_& module);
 void bind_array_elements(ArrayClass& type);
 void bind_array_export(py::module_& module, ArrayClass& type);
 void bind_array_import(py::module_& module);
-void bind_array_indexing(ArrayClass& type);
 void bind_array_refusals(ArrayClass& type);
-void bind_array_shape(ArrayClass& type);
 void bind_array_transfer(ArrayClass& type);
+void bind_array_views(ArrayClass& type);
 void bind_allocator(py::module_& module);
 /// `zeros`, `ones`, `full` and `zeros_like`.
 void bind_filled_arrays(py::module_& module);
@@ -84,8 +79,7 @@ void bind_public_functions(py::module_& module);
 /// protocols, raises TypeError; pybind11 would allocate memory without a value. Call it after everything is bound.
 void describe_call_errors(const py::module_& module);
 
-/// Call these last. They look for a known launcher or kernel before pybind11's functions are called.
-void find_known_launchers_first(const py::module_& module);
-void find_known_kernels_first(const py::module_& module);
+/// Call this last. It looks for a known launcher or kernel before pybind11's functions are called.
+void find_known_objects_first(const py::module_& module);
 
 }  // namespace bascule::python

@@ -1,5 +1,4 @@
 // Device attributes are queried once and cached. Contexts are retained at first use.
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>

@@ -184,11 +184,11 @@ struct DriverLoader {
             }
             return function;
         };
-#define BASCULE_RESOLVE(name, version) \
+#define BASCULE_RESOLVE(name, version, mode) \
     driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(need(#name, version));
         BASCULE_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE
-#define BASCULE_RESOLVE(name, version) \
+#define BASCULE_RESOLVE(name, version, mode) \
     driver->api_.name.pointer = reinterpret_cast<PFN_##name##_v##version>(find(#name, version));
         BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_RESOLVE)
 #undef BASCULE_RESOLVE

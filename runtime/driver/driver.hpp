@@ -15,121 +15,121 @@
 
 namespace bascule {
 
-// Each row: the function's name, and the version of its typedef in <cudaTypedefs.h>.
-#define BASCULE_DRIVER_FUNCTIONS(FUNCTION)             \
-    FUNCTION(cuInit, 2000)                             \
-    FUNCTION(cuDriverGetVersion, 2020)                 \
-    FUNCTION(cuGetErrorName, 6000)                     \
-    FUNCTION(cuGetErrorString, 6000)                   \
-    FUNCTION(cuDeviceGet, 2000)                        \
-    FUNCTION(cuDeviceGetCount, 2000)                   \
-    FUNCTION(cuDeviceGetName, 2000)                    \
-    FUNCTION(cuDeviceGetAttribute, 2000)               \
-    FUNCTION(cuDevicePrimaryCtxRetain, 7000)           \
-    FUNCTION(cuDevicePrimaryCtxGetState, 7000)         \
-    FUNCTION(cuCtxGetCurrent, 4000)                    \
-    FUNCTION(cuCtxSetCurrent, 4000)                    \
-    FUNCTION(cuCtxGetDevice, 2000)                     \
-    FUNCTION(cuCtxSynchronize, 2000)                   \
-    FUNCTION(cuLinkCreate, 6050)                       \
-    FUNCTION(cuLinkAddData, 6050)                      \
-    FUNCTION(cuLinkComplete, 5050)                     \
-    FUNCTION(cuLinkDestroy, 5050)                      \
-    FUNCTION(cuLibraryLoadData, 12000)                 \
-    FUNCTION(cuLibraryUnload, 12000)                   \
-    FUNCTION(cuLibraryGetKernel, 12000)                \
-    FUNCTION(cuLibraryGetGlobal, 12000)                \
-    FUNCTION(cuKernelGetFunction, 12000)               \
-    FUNCTION(cuKernelGetAttribute, 12000)              \
-    FUNCTION(cuKernelSetAttribute, 12000)              \
-    FUNCTION(cuKernelSetCacheConfig, 12000)            \
-    FUNCTION(cuLaunchKernelEx, 11060)                  \
-    FUNCTION(cuLaunchHostFunc, 10000)                  \
-    FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
-    FUNCTION(cuMemAlloc, 3020)                         \
-    FUNCTION(cuMemAllocManaged, 6000)                  \
-    FUNCTION(cuMemFree, 3020)                          \
-    FUNCTION(cuMemGetInfo, 3020)                       \
-    FUNCTION(cuMemPoolCreate, 11020)                   \
-    FUNCTION(cuMemPoolSetAttribute, 11020)             \
-    FUNCTION(cuMemPoolGetAttribute, 11020)             \
-    FUNCTION(cuMemPoolSetAccess, 11020)                \
-    FUNCTION(cuMemPoolTrimTo, 11020)                   \
-    FUNCTION(cuMemAllocFromPoolAsync, 11020)           \
-    FUNCTION(cuMemFreeAsync, 11020)                    \
-    FUNCTION(cuMemHostAlloc, 2020)                     \
-    FUNCTION(cuMemFreeHost, 2000)                      \
-    FUNCTION(cuMemcpyHtoDAsync, 3020)                  \
-    FUNCTION(cuMemcpyDtoHAsync, 3020)                  \
-    FUNCTION(cuMemcpyDtoDAsync, 3020)                  \
-    FUNCTION(cuMemcpyPeerAsync, 4000)                  \
-    FUNCTION(cuMemsetD8Async, 3020)                    \
-    FUNCTION(cuMemsetD16Async, 3020)                   \
-    FUNCTION(cuMemsetD32Async, 3020)                   \
-    FUNCTION(cuPointerGetAttributes, 7000)             \
-    FUNCTION(cuMemcpy3DAsync, 3020)                    \
-    FUNCTION(cuArray3DCreate, 3020)                    \
-    FUNCTION(cuArrayDestroy, 2000)                     \
-    FUNCTION(cuTexObjectCreate, 5000)                  \
-    FUNCTION(cuTexObjectDestroy, 5000)                 \
-    FUNCTION(cuSurfObjectCreate, 5000)                 \
-    FUNCTION(cuSurfObjectDestroy, 5000)                \
-    FUNCTION(cuStreamCreateWithPriority, 5050)         \
-    FUNCTION(cuStreamDestroy, 4000)                    \
-    FUNCTION(cuStreamSynchronize, 2000)                \
-    FUNCTION(cuStreamQuery, 2000)                      \
-    FUNCTION(cuStreamWaitEvent, 3020)                  \
-    FUNCTION(cuStreamGetCtx, 9020)                     \
-    FUNCTION(cuStreamGetPriority, 5050)                \
-    FUNCTION(cuCtxGetStreamPriorityRange, 5050)        \
-    FUNCTION(cuCtxGetLimit, 3010)                      \
-    FUNCTION(cuCtxSetLimit, 3010)                      \
-    FUNCTION(cuDeviceCanAccessPeer, 4000)              \
-    FUNCTION(cuCtxEnablePeerAccess, 4000)              \
-    FUNCTION(cuStreamIsCapturing, 10000)               \
-    FUNCTION(cuStreamGetCaptureInfo, 11030)            \
-    FUNCTION(cuStreamBeginCapture, 10010)              \
-    FUNCTION(cuStreamEndCapture, 10000)                \
-    FUNCTION(cuStreamUpdateCaptureDependencies, 11030) \
-    FUNCTION(cuThreadExchangeStreamCaptureMode, 10010) \
-    FUNCTION(cuEventCreate, 2000)                      \
-    FUNCTION(cuEventDestroy, 4000)                     \
-    FUNCTION(cuEventRecord, 2000)                      \
-    FUNCTION(cuEventQuery, 2000)                       \
-    FUNCTION(cuEventSynchronize, 2000)                 \
-    FUNCTION(cuEventElapsedTime, 2000)                 \
-    FUNCTION(cuGraphDestroy, 10000)                    \
-    FUNCTION(cuGraphGetNodes, 10000)                   \
-    FUNCTION(cuGraphAddChildGraphNode, 10000)          \
-    FUNCTION(cuGraphInstantiateWithFlags, 11040)       \
-    FUNCTION(cuGraphExecUpdate, 12000)                 \
-    FUNCTION(cuGraphExecDestroy, 10000)                \
-    FUNCTION(cuGraphLaunch, 10000)                     \
-    FUNCTION(cuUserObjectCreate, 11030)                \
-    FUNCTION(cuUserObjectRelease, 11030)               \
-    FUNCTION(cuGraphRetainUserObject, 11030)           \
-    FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
+// Each row: the function's name, the version of its typedef in <cudaTypedefs.h>, and its CallMode.
+#define BASCULE_DRIVER_FUNCTIONS(FUNCTION)                    \
+    FUNCTION(cuInit, 2000, plain)                             \
+    FUNCTION(cuDriverGetVersion, 2020, plain)                 \
+    FUNCTION(cuGetErrorName, 6000, plain)                     \
+    FUNCTION(cuGetErrorString, 6000, plain)                   \
+    FUNCTION(cuDeviceGet, 2000, plain)                        \
+    FUNCTION(cuDeviceGetCount, 2000, plain)                   \
+    FUNCTION(cuDeviceGetName, 2000, plain)                    \
+    FUNCTION(cuDeviceGetAttribute, 2000, plain)               \
+    FUNCTION(cuDevicePrimaryCtxRetain, 7000, plain)           \
+    FUNCTION(cuDevicePrimaryCtxGetState, 7000, plain)         \
+    FUNCTION(cuCtxGetCurrent, 4000, plain)                    \
+    FUNCTION(cuCtxSetCurrent, 4000, plain)                    \
+    FUNCTION(cuCtxGetDevice, 2000, plain)                     \
+    FUNCTION(cuCtxSynchronize, 2000, plain)                   \
+    FUNCTION(cuLinkCreate, 6050, relaxed)                     \
+    FUNCTION(cuLinkAddData, 6050, relaxed)                    \
+    FUNCTION(cuLinkComplete, 5050, relaxed)                   \
+    FUNCTION(cuLinkDestroy, 5050, relaxed)                    \
+    FUNCTION(cuLibraryLoadData, 12000, relaxed)               \
+    FUNCTION(cuLibraryUnload, 12000, relaxed)                 \
+    FUNCTION(cuLibraryGetKernel, 12000, relaxed)              \
+    FUNCTION(cuLibraryGetGlobal, 12000, relaxed)              \
+    FUNCTION(cuKernelGetFunction, 12000, relaxed)             \
+    FUNCTION(cuKernelGetAttribute, 12000, relaxed)            \
+    FUNCTION(cuKernelSetAttribute, 12000, relaxed)            \
+    FUNCTION(cuKernelSetCacheConfig, 12000, relaxed)          \
+    FUNCTION(cuLaunchKernelEx, 11060, plain)                  \
+    FUNCTION(cuLaunchHostFunc, 10000, plain)                  \
+    FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050, relaxed) \
+    FUNCTION(cuMemAlloc, 3020, relaxed)                       \
+    FUNCTION(cuMemAllocManaged, 6000, relaxed)                \
+    FUNCTION(cuMemFree, 3020, relaxed)                        \
+    FUNCTION(cuMemGetInfo, 3020, plain)                       \
+    FUNCTION(cuMemPoolCreate, 11020, relaxed)                 \
+    FUNCTION(cuMemPoolSetAttribute, 11020, relaxed)           \
+    FUNCTION(cuMemPoolGetAttribute, 11020, relaxed)           \
+    FUNCTION(cuMemPoolSetAccess, 11020, relaxed)              \
+    FUNCTION(cuMemPoolTrimTo, 11020, relaxed)                 \
+    FUNCTION(cuMemAllocFromPoolAsync, 11020, relaxed)         \
+    FUNCTION(cuMemFreeAsync, 11020, relaxed)                  \
+    FUNCTION(cuMemHostAlloc, 2020, relaxed)                   \
+    FUNCTION(cuMemFreeHost, 2000, relaxed)                    \
+    FUNCTION(cuMemcpyHtoDAsync, 3020, plain)                  \
+    FUNCTION(cuMemcpyDtoHAsync, 3020, plain)                  \
+    FUNCTION(cuMemcpyDtoDAsync, 3020, plain)                  \
+    FUNCTION(cuMemcpyPeerAsync, 4000, plain)                  \
+    FUNCTION(cuMemsetD8Async, 3020, plain)                    \
+    FUNCTION(cuMemsetD16Async, 3020, plain)                   \
+    FUNCTION(cuMemsetD32Async, 3020, plain)                   \
+    FUNCTION(cuPointerGetAttributes, 7000, plain)             \
+    FUNCTION(cuMemcpy3DAsync, 3020, plain)                    \
+    FUNCTION(cuArray3DCreate, 3020, relaxed)                  \
+    FUNCTION(cuArrayDestroy, 2000, relaxed)                   \
+    FUNCTION(cuTexObjectCreate, 5000, relaxed)                \
+    FUNCTION(cuTexObjectDestroy, 5000, relaxed)               \
+    FUNCTION(cuSurfObjectCreate, 5000, relaxed)               \
+    FUNCTION(cuSurfObjectDestroy, 5000, relaxed)              \
+    FUNCTION(cuStreamCreateWithPriority, 5050, plain)         \
+    FUNCTION(cuStreamDestroy, 4000, plain)                    \
+    FUNCTION(cuStreamSynchronize, 2000, relaxed)              \
+    FUNCTION(cuStreamQuery, 2000, relaxed)                    \
+    FUNCTION(cuStreamWaitEvent, 3020, plain)                  \
+    FUNCTION(cuStreamGetCtx, 9020, plain)                     \
+    FUNCTION(cuStreamGetPriority, 5050, plain)                \
+    FUNCTION(cuCtxGetStreamPriorityRange, 5050, plain)        \
+    FUNCTION(cuCtxGetLimit, 3010, plain)                      \
+    FUNCTION(cuCtxSetLimit, 3010, relaxed)                    \
+    FUNCTION(cuDeviceCanAccessPeer, 4000, plain)              \
+    FUNCTION(cuCtxEnablePeerAccess, 4000, plain)              \
+    FUNCTION(cuStreamIsCapturing, 10000, plain)               \
+    FUNCTION(cuStreamGetCaptureInfo, 11030, plain)            \
+    FUNCTION(cuStreamBeginCapture, 10010, plain)              \
+    FUNCTION(cuStreamEndCapture, 10000, plain)                \
+    FUNCTION(cuStreamUpdateCaptureDependencies, 11030, plain) \
+    FUNCTION(cuThreadExchangeStreamCaptureMode, 10010, plain) \
+    FUNCTION(cuEventCreate, 2000, plain)                      \
+    FUNCTION(cuEventDestroy, 4000, plain)                     \
+    FUNCTION(cuEventRecord, 2000, plain)                      \
+    FUNCTION(cuEventQuery, 2000, relaxed)                     \
+    FUNCTION(cuEventSynchronize, 2000, relaxed)               \
+    FUNCTION(cuEventElapsedTime, 2000, plain)                 \
+    FUNCTION(cuGraphDestroy, 10000, plain)                    \
+    FUNCTION(cuGraphGetNodes, 10000, plain)                   \
+    FUNCTION(cuGraphAddChildGraphNode, 10000, plain)          \
+    FUNCTION(cuGraphInstantiateWithFlags, 11040, relaxed)     \
+    FUNCTION(cuGraphExecUpdate, 12000, plain)                 \
+    FUNCTION(cuGraphExecDestroy, 10000, relaxed)              \
+    FUNCTION(cuGraphLaunch, 10000, plain)                     \
+    FUNCTION(cuUserObjectCreate, 11030, plain)                \
+    FUNCTION(cuUserObjectRelease, 11030, relaxed)             \
+    FUNCTION(cuGraphRetainUserObject, 11030, plain)           \
+    FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, relaxed)
 
 // Functions of newer drivers and headers, and of newer devices, in the same form. Null if the driver lacks them.
 #if CUDA_VERSION >= 12040
 #define BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION) \
-    FUNCTION(cuKernelGetParamInfo, 12040) FUNCTION(cuFuncLoad, 12040)
+    FUNCTION(cuKernelGetParamInfo, 12040, relaxed) FUNCTION(cuFuncLoad, 12040, relaxed)
 #else
 #define BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION)
 #endif
 #if CUDA_VERSION >= 12050
-#define BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION) FUNCTION(cuCtxRecordEvent, 12050)
+#define BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION) FUNCTION(cuCtxRecordEvent, 12050, plain)
 #else
 #define BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION)
 #endif
 #if CUDA_VERSION >= 13020
-#define BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION) FUNCTION(cuKernelGetParamCount, 13020)
+#define BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION) FUNCTION(cuKernelGetParamCount, 13020, relaxed)
 #else
 #define BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION)
 #endif
 #define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
-    FUNCTION(cuTensorMapEncodeTiled, 12000)         \
-    FUNCTION(cuTensorMapEncodeIm2col, 12000)        \
+    FUNCTION(cuTensorMapEncodeTiled, 12000, plain)  \
+    FUNCTION(cuTensorMapEncodeIm2col, 12000, plain) \
     BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION)          \
     BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION)          \
     BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION)
@@ -174,72 +174,24 @@ class RelaxedCapture {
     CUstreamCaptureMode other_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // afterwards the thread's own mode
 };
 
-/// Functions that are called in the relaxed mode. Each is here for one of three reasons: captures forbid it; no run of
-/// tests/gpu/captures.py has shown that captures allow it; or it loads code, which newer drivers allow during a capture
+/// How a function is called. Functions are called in the relaxed mode for one of three reasons: captures forbid them; no run of
+/// tests/gpu/captures.py has shown that captures allow them; or they load code, which newer drivers allow during a capture
 /// and older ones may not. Work on a capturing stream is still captured in that mode, and a query about a capturing
-/// stream or event still fails. cuCtxSynchronize and cuCtxRecordEvent are not in this list, because they invalidate
-/// captures in every mode.
-inline constexpr std::string_view forbidden_by_captures[] = {
-    "cuArray3DCreate",
-    "cuArrayDestroy",
-    "cuCtxSetLimit",
-    "cuEventQuery",
-    "cuEventSynchronize",
-    "cuFuncLoad",
-    "cuGraphExecDestroy",
-    "cuGraphInstantiateWithFlags",
-    "cuKernelGetAttribute",
-    "cuKernelGetFunction",
-    "cuKernelGetParamCount",
-    "cuKernelGetParamInfo",
-    "cuKernelSetAttribute",
-    "cuKernelSetCacheConfig",
-    "cuLibraryGetGlobal",
-    "cuLibraryGetKernel",
-    "cuLibraryLoadData",
-    "cuLibraryUnload",
-    "cuLinkAddData",
-    "cuLinkComplete",
-    "cuLinkCreate",
-    "cuLinkDestroy",
-    "cuMemAlloc",
-    "cuMemAllocFromPoolAsync",
-    "cuMemAllocManaged",
-    "cuMemFree",
-    "cuMemFreeAsync",
-    "cuMemFreeHost",
-    "cuMemHostAlloc",
-    "cuMemPoolCreate",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAccess",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-    "cuOccupancyMaxPotentialBlockSize",
-    "cuStreamQuery",
-    "cuStreamSynchronize",
-    "cuSurfObjectCreate",
-    "cuSurfObjectDestroy",
-    "cuTexObjectCreate",
-    "cuTexObjectDestroy",
-    "cuUserObjectRelease",
-};
+/// stream or event still fails. cuCtxSynchronize and cuCtxRecordEvent are called plainly, because they invalidate captures
+/// in every mode.
+enum class CallMode : std::uint8_t { plain, relaxed };
 
-consteval bool is_forbidden_by_captures(std::string_view name) {
-    return std::ranges::find(forbidden_by_captures, name) != std::ranges::end(forbidden_by_captures);
-}
-
-template <class Pointer, FunctionName name>
+template <class Pointer, FunctionName name, CallMode mode>
 struct DriverFunction;
 
-/// A driver function that knows its name, so that error checks need not repeat it, and whether captures forbid it, so
-/// that callers need not care.
-template <class... Parameters, FunctionName name>
-struct DriverFunction<CUresult (*)(Parameters...), name> {
+/// A driver function that knows its name, so that error checks need not repeat it, and its mode, so that callers need not
+/// care about captures.
+template <class... Parameters, FunctionName name, CallMode mode>
+struct DriverFunction<CUresult (*)(Parameters...), name, mode> {
     CUresult (*pointer)(Parameters...) = nullptr;
 
     DriverResult operator()(Parameters... arguments) const {
-        if constexpr (is_forbidden_by_captures(name.text)) {
+        if constexpr (mode == CallMode::relaxed) {
             const RelaxedCapture relaxed;
             return result(pointer(arguments...));
         } else {
@@ -252,7 +204,8 @@ struct DriverFunction<CUresult (*)(Parameters...), name> {
 
 /// The function table. After a Driver is made, only the optional functions may be null.
 struct DriverFunctions {
-#define BASCULE_DECLARE(name, version) DriverFunction<PFN_##name##_v##version, #name> name;
+#define BASCULE_DECLARE(name, version, mode) \
+    DriverFunction<PFN_##name##_v##version, #name, CallMode::mode> name;
     BASCULE_DRIVER_FUNCTIONS(BASCULE_DECLARE)
     BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_DECLARE)
 #undef BASCULE_DECLARE

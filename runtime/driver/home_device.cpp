@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <sys/syscall.h>
@@ -11,41 +10,10 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
+#include <bascule/runtime/driver/pointer_attributes.hpp>
 
 namespace bascule {
 namespace {
-
-/// The driver's information about one address.
-struct MemoryFacts {
-    unsigned int memory_type = 0;  // CUmemorytype; 0 if the driver does not know the address
-    bool managed = false;
-    CUdeviceptr device_pointer = 0;
-    int ordinal = -1;
-    CUcontext context = nullptr;
-    CUdeviceptr range_start = 0;  // of the allocation; 0 if the driver does not report it
-    std::size_t range_bytes = 0;
-};
-
-MemoryFacts ask(std::uint64_t address, Device device) {
-    const Driver& driver = Driver::get();
-    const ContextGuard guard(device.context_for_questions());
-    MemoryFacts answer;
-    unsigned int managed = 0;
-    CUpointer_attribute attributes[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
-        CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-        CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void* values[] = {&answer.memory_type, &managed,        &answer.device_pointer,
-                      &answer.ordinal,     &answer.context, &answer.range_start,
-                      &answer.range_bytes};
-    const DriverResult code = driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
-                                                                  static_cast<CUdeviceptr>(address));
-    if (code == CUDA_ERROR_INVALID_VALUE) return {};
-    driver.check(code, "asking whose memory an array is");
-    answer.managed = managed != 0;
-    return answer;
-}
 
 [[noreturn]] void fail_unknown(const ArrayView& array, Device device) {
     const char* const where = device.reads_host_memory() ? "it was freed, or this process never had it"
@@ -94,10 +62,10 @@ MemoryFacts ask(std::uint64_t address, Device device) {
 }
 
 /// Whether the memory belongs to a primary context. Pool memory belongs to no context and is accepted.
-bool is_primary(const MemoryFacts& memory) {
-    if (memory.context == nullptr) return true;
-    const Device device(memory.ordinal);
-    return device.is_active() && device.context() == memory.context;
+bool is_primary(const PointerAttributes& memory) {
+    if (memory.context == 0) return true;
+    const Device device(memory.device);
+    return device.is_active() && device.context() == reinterpret_cast<CUcontext>(memory.context);
 }
 
 /// Checks memory that the driver does not know. On devices with pageable memory access, an address that is not mapped
@@ -108,17 +76,18 @@ void require_host_memory(const ArrayView& array, Device device) {
         fail_unknown(array, device);
 }
 
-void check_range(const ArrayView& array, const MemoryFacts& memory) {
+void check_range(const ArrayView& array, const PointerAttributes& memory) {
     const auto [first, end] = bytes_of(array);
-    const std::uint64_t known_end = memory.range_start + memory.range_bytes;
-    if (memory.range_start == 0 || (first >= memory.range_start && end <= known_end)) return;
-    reject(ErrorKind::value,
-           {.field = "data",
-            .expected = fmt::format("{} bytes from {:#x}", memory.range_bytes, memory.range_start),
-            .got = fmt::format("{} bytes from {:#x}", end - first, first)},
-           "'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, and the "
-           "allocation there goes from {:#x} to {:#x}. Look at its shape and strides.",
-           array.pointer, describe(array), first, end, memory.range_start, known_end);
+    const std::uint64_t known_end = memory.allocation_address + memory.allocation_bytes;
+    if (memory.allocation_address == 0 || (first >= memory.allocation_address && end <= known_end)) return;
+    reject(
+        ErrorKind::value,
+        {.field = "data",
+         .expected = fmt::format("{} bytes from {:#x}", memory.allocation_bytes, memory.allocation_address),
+         .got = fmt::format("{} bytes from {:#x}", end - first, first)},
+        "'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, and the "
+        "allocation there goes from {:#x} to {:#x}. Look at its shape and strides.",
+        array.pointer, describe(array), first, end, memory.allocation_address, known_end);
 }
 
 }  // namespace
@@ -198,27 +167,27 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
     if (array.empty() || is_known_at_home(array.pointer, home, told)) return;
     const bool asks = detail::asks_always.load(std::memory_order_relaxed);
     const std::uint64_t asked_at = detail::proven_memory.generation();
-    const MemoryFacts memory = ask(array.pointer, home.device);
+    const auto known = pointer_attributes(array.pointer, home.device, "asking whose memory an array is");
     detail::several_devices.store(Device::count() > 1, std::memory_order_relaxed);
-    if (memory.memory_type == 0) return require_host_memory(array, home.device);
-    const std::uint64_t given = array.pointer;
-    if (memory.device_pointer != 0) array.pointer = memory.device_pointer;
+    if (!known) return require_host_memory(array, home.device);
+    const PointerAttributes& memory = *known;
+    const std::uint64_t given = std::exchange(array.pointer, memory.device_address);
     if (asks) check_range(array, memory);
     // Managed and pinned host memory is accessible from every device and context.
-    if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) {
+    if (memory.kind != PointerKind::device && memory.kind != PointerKind::pool) {
         if (array.pointer == given) detail::proven_memory.insert_of_host(given, asked_at);
         return;
     }
-    if (told != no_device_named && told != memory.ordinal) fail_told(array, told, memory.ordinal);
-    if (!is_primary(memory)) fail_context(array, memory.ordinal);
-    if (memory.ordinal != home.device.ordinal()) {
+    if (told != no_device_named && told != memory.device) fail_told(array, told, memory.device);
+    if (!is_primary(memory)) fail_context(array, memory.device);
+    if (memory.device != home.device.ordinal()) {
         if (home.decided && home.peer) {
-            open_peer_memory(home.device, Device(memory.ordinal), array.pointer);
-            array.stream.device = memory.ordinal;
+            open_peer_memory(home.device, Device(memory.device), array.pointer);
+            array.stream.device = memory.device;
             return;
         }
-        if (home.decided) fail_elsewhere(array, home, memory.ordinal);
-        home.device = Device(memory.ordinal);
+        if (home.decided) fail_elsewhere(array, home, memory.device);
+        home.device = Device(memory.device);
     }
     home.decided = true;
     if (array.pointer == given) detail::proven_memory.insert(given, home.device.ordinal(), asked_at);

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include <bascule/interface/arrays/array_interface.hpp>

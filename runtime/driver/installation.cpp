@@ -1,7 +1,5 @@
 #include <cstdlib>
 #include <memory>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +8,6 @@
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/lookup/cache.hpp>
-#include <bascule/jit/process/dynamic_library.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <array>
-#include <atomic>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/memory_pool.hpp>

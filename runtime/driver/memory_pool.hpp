@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 
 #include <bascule/runtime/driver/device.hpp>

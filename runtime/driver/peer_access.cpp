@@ -1,7 +1,6 @@
 // Peer access belongs to a pair of contexts and stays enabled until the process ends: other libraries may have enabled
 // it too, so Bascule cannot know when it is no longer needed.
 #include <array>
-#include <atomic>
 
 #include <fmt/format.h>
 

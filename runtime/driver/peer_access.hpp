@@ -1,8 +1,6 @@
 // Access of one device's kernels to another device's memory.
 #pragma once
 
-#include <cstdint>
-
 #include <bascule/runtime/driver/device.hpp>
 
 namespace bascule {

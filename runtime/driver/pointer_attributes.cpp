@@ -11,7 +11,7 @@ const char* to_string(PointerKind kind) noexcept {
     return names[static_cast<std::size_t>(kind)];
 }
 
-std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Device device) {
+std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Device device, const char* doing) {
     const Driver& driver = Driver::get();
     const ContextGuard guard(device.context_for_questions());
     unsigned int memory_type = 0;
@@ -34,7 +34,7 @@ std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Devic
     const DriverResult code =
         driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values, address);
     if (code == CUDA_ERROR_INVALID_VALUE) return std::nullopt;
-    driver.check(code, "asking whose memory an address is");
+    driver.check(code, doing);
     if (memory_type == 0) return std::nullopt;
     PointerAttributes found;
     found.device = ordinal;

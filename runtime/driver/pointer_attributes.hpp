@@ -1,9 +1,6 @@
 // What the driver knows about an address: owner, kind and extent of its memory.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include <bascule/runtime/driver/device.hpp>
 
 namespace bascule {
@@ -31,7 +28,8 @@ struct PointerAttributes {
 };
 
 /// Returns the attributes of `address`, a host or device address. Empty for memory that no device uses, such as
-/// ordinary host memory. Throws: CudaError.
-std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Device device = Device::current());
+/// ordinary host memory. `doing` is for error messages. Throws: CudaError.
+std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Device device = Device::current(),
+                                                    const char* doing = "asking whose memory an address is");
 
 }  // namespace bascule

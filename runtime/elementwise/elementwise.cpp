@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>

@@ -1,16 +1,13 @@
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <mutex>
 
-#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/streams/observer.hpp>
 
 namespace bascule {
 

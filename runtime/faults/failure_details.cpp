@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -11,7 +9,6 @@
 
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
-#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>

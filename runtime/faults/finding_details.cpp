@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/tokenizer.hpp>

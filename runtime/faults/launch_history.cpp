@@ -12,7 +12,6 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {

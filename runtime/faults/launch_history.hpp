@@ -9,9 +9,7 @@
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
-#include <bascule/runtime/streams/owner.hpp>
-#include <bascule/runtime/streams/stream_ref.hpp>
-#include <bascule/runtime/streams/watches.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {

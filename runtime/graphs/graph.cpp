@@ -7,14 +7,12 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
+#include <bascule/runtime/trace/recorder.hpp>
 
 namespace bascule {
 

@@ -1,8 +1,6 @@
 // The __device__ and __constant__ variables of loaded code, as arrays that the host can read and write.
 #pragma once
 
-#include <string>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>

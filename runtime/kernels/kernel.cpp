@@ -4,17 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/overloads/function_choice.hpp>
-#include <bascule/jit/questions/probed_members.hpp>
 #include <bascule/jit/questions/struct_probe.hpp>
-#include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/module_state.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
-#include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 
 namespace bascule {

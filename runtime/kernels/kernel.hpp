@@ -1,15 +1,11 @@
 // Kernel: the functions of one name in a module, which launches choose from.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/jit/lookup/cache.hpp>
 #include <bascule/runtime/kernels/module.hpp>
 #include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>

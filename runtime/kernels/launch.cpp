@@ -5,14 +5,12 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
+#include <bascule/runtime/trace/recorder.hpp>
 
 namespace bascule {
 namespace {

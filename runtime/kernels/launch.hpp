@@ -2,11 +2,9 @@
 #pragma once
 
 #include <bascule/interface/arguments/argument.hpp>
-#include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 

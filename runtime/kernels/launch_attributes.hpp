@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
-#include <bascule/runtime/streams/watches.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 
 namespace bascule {
 namespace {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +10,6 @@
 #include <bascule/jit/overloads/function_choice.hpp>
 #include <bascule/jit/program/program.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
-#include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/driver/installation.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>

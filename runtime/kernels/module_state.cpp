@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/signatures/reflection.hpp>
 #include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/kernels/module_state.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
+#include <bascule/runtime/trace/recorder.hpp>
 
 namespace bascule {
 namespace {

@@ -5,27 +5,17 @@
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <shared_mutex>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
-#include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/overloads/function_choice.hpp>
 #include <bascule/jit/program/program.hpp>
 #include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/jit/templates/specialization.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
-#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
-#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/kernels/module_variables.hpp>
 
 namespace bascule {

@@ -2,17 +2,13 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include <bascule/jit/link/shared_variables.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
 #include <bascule/jit/variables/variable.hpp>
-#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 
 namespace bascule {

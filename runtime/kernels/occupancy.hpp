@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <span>
 
 #include <bascule/runtime/kernels/library.hpp>

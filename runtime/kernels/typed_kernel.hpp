@@ -6,12 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <bascule/interface/types/dtype.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>

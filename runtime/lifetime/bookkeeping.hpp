@@ -1,7 +1,6 @@
 // Driver calls that Bascule makes for its own bookkeeping and that order nothing for the program.
 #pragma once
 
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>

@@ -3,23 +3,18 @@
 // No lock is held while an owner is released or the host waits: a release may take the GIL, run any code, and launch
 // again. A forked child takes no lock, because a thread that does not exist there may hold it, and releases nothing,
 // because its parent's kernels still run.
-#include <algorithm>
 #include <chrono>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
-#include <bascule/runtime/streams/event_pool.hpp>
+#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
-#include <bascule/runtime/streams/wait_watch.hpp>
 
 namespace bascule {
 namespace {

@@ -5,8 +5,7 @@
 
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
-#include <bascule/runtime/streams/event_pool.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {

@@ -1,17 +1,13 @@
 // Typed device arrays for C++ programs. They are in C order, and each is ordered with one stream.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <ranges>
-#include <span>
 #include <type_traits>
 #include <vector>
 
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/types/dtype.hpp>
 #include <bascule/runtime/memory/memory.hpp>
-#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>

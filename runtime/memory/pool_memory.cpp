@@ -9,13 +9,11 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/process/never_destroyed.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/lifetime/owner_queue.hpp>
-#include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>

@@ -1,16 +1,11 @@
 // Memory that is allocated and freed in the order of a stream, and the steps when memory runs out.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
 
 #include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/memory/owned_memory.hpp>
 #include <bascule/runtime/streams/owner.hpp>
-#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 

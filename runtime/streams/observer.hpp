@@ -1,17 +1,38 @@
-// Callbacks for other parts of the runtime when streams are waited for, given out or destroyed.
+// Callbacks for other parts of the runtime when streams are waited for, given out or destroyed; and flags for extra work at
+// every launch.
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <cstdint>
 #include <string>
-#include <utility>
 
 #include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
-#include <bascule/runtime/streams/watches.hpp>
 
 namespace bascule {
+
+/// Extra work at every launch. The flags are one word, so that a launch tests all of them at once.
+enum class Watch : unsigned {
+    synchronise = 1,  ///< the host waits for each launch: launch_history.hpp
+    record = 2,       ///< a trace is being recorded: recorder.hpp
+    ranges = 4,       ///< a profiler is told what runs: recorder.hpp
+    hooks = 8,        ///< a function of the program is called for each launch: launch_hooks.hpp
+};
+
+namespace detail {
+inline std::atomic<unsigned> watches{0};
+}
+
+inline bool watches_anything() noexcept { return detail::watches.load(std::memory_order_relaxed) != 0; }
+
+inline bool watches(Watch which) noexcept {
+    return (detail::watches.load(std::memory_order_relaxed) & static_cast<unsigned>(which)) != 0;
+}
+
+/// Sets or clears a flag for the whole process. Returns the previous state.
+inline bool set_watch(Watch which, bool on) noexcept {
+    const auto bit = static_cast<unsigned>(which);
+    return ((on ? detail::watches.fetch_or(bit) : detail::watches.fetch_and(~bit)) & bit) != 0;
+}
 
 /// A call that a trace or a profiler shows: a wait of the host, or of one stream for another.
 enum class WaitingCall : std::uint8_t { synchronize, wait };

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/event_pool.hpp>
+#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 

@@ -2,7 +2,6 @@
 // runtime/streams/ORDER.md numbers the rules.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 

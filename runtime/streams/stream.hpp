@@ -1,7 +1,6 @@
-// Owned streams, their priorities, and the device of a stream.
+// Owned streams, their priorities, and the device of a stream. Streams whose handle only Bascule knows are hidden.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -67,5 +66,19 @@ void require_primary_defaults();
 /// The device of a stream; `assumed` for the default streams, which every device has. Throws: ArgumentError for a
 /// stream of a context that is not a primary one; CudaError for an invalid handle.
 Device device_of_stream(std::uint64_t handle, Device assumed);
+
+/// Marks a stream as hidden. Other code cannot capture it, so operations on it need not query the driver. The caller
+/// must call `give_out_handle` before other code gets the handle. Streams of C++ programs are not hidden, because their
+/// handles are public. Throws std::bad_alloc.
+void hide_stream(StreamRef stream);
+/// Records that other code has the handle and may capture the stream. From now on, each operation with owners queries
+/// the driver. Does nothing if the stream is not hidden.
+void give_out_handle(StreamRef stream) noexcept;
+
+/// False for hidden streams and for the legacy default stream, which cannot be captured.
+bool may_be_captured_by_others(StreamRef stream) noexcept;
+
+/// Counts streams that were given out. Cached facts about hidden streams are valid until it changes.
+inline std::atomic<std::uint64_t> streams_shown{0};
 
 }  // namespace bascule

@@ -9,7 +9,6 @@
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 

@@ -1,18 +1,10 @@
 // The effects of stream capture on order, owners, loading and waiting: rule 13 of runtime/streams/ORDER.md.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
-#include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/owner.hpp>
-#include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 

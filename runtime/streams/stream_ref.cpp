@@ -7,9 +7,9 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/found_errors.hpp>
 #include <bascule/runtime/driver/memory_pool.hpp>
-#include <bascule/runtime/streams/event_pool.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/observer.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>

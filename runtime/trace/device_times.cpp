@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/trace/device_times.hpp>

@@ -1,7 +1,6 @@
 // Measures when the operations of a trace ran on their devices.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include <bascule/runtime/streams/event.hpp>
-#include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/trace/trace_clock.hpp>
 
 namespace bascule {

@@ -7,7 +7,6 @@
 #include <string>
 
 #include <bascule/jit/process/never_destroyed.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/trace/driver_recorder.hpp>
 
@@ -214,7 +213,7 @@ struct Recorded<CUresult (*)(Arguments...)> {
 Recorder::Recorder() : real_(Driver::get().api()) {
     the_recorder = this;
     auto& table = const_cast<DriverFunctions&>(Driver::get().api());
-#define RECORD(function, version)                                                                        \
+#define RECORD(function, version, mode)                                                                  \
     if (table.function) {                                                                                \
         using Wrapped =                                                                                  \
             Recorded<PFN_##function##_v##version>::Entry<&DriverFunctions::function, row_of(#function)>; \

@@ -4,9 +4,8 @@
 #include <span>
 
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
+#include <bascule/runtime/trace/recorder.hpp>
 
 namespace bascule {
 

@@ -1,18 +1,14 @@
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <new>
 #include <pthread.h>
 #include <tuple>
 #include <unistd.h>
-#include <unordered_map>
 #include <utility>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
-#include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/device_times.hpp>
 #include <bascule/runtime/trace/recorder.hpp>
 
@@ -38,6 +34,12 @@ RowKey key_of(StreamRef stream) {
 std::mutex recording_mutex;  // guards `current`
 std::shared_ptr<trace::Recording>& current() { return never_destroyed<std::shared_ptr<trace::Recording>>(); }
 
+std::shared_ptr<trace::Recording> current_recording() {
+    if (!watches(Watch::record)) return nullptr;
+    const std::lock_guard lock(recording_mutex);
+    return current();
+}
+
 /// Turns recording off in a forked child. The trace belongs to the parent, and threads of the parent may have held its locks.
 void stop_in_child() noexcept {
     set_watch(Watch::record, false);
@@ -61,6 +63,16 @@ struct trace::Recording {
         Row& row = rows[key_of(waiting)];
         const bool known = std::find(row.waits.begin(), row.waits.end(), operation) != row.waits.end();
         if (operation != 0 && operation != row.newest && !known) row.waits.push_back(operation);
+    }
+    /// Adds a call that has ended.
+    void add(TraceRecord record) {
+        const std::lock_guard lock(mutex);
+        if (stopped) return;
+        if (trace.records.size() >= limit) {
+            ++trace.dropped;
+        } else {
+            trace.records.push_back(std::move(record));
+        }
     }
 
     const std::size_t limit;
@@ -94,7 +106,7 @@ void trace::begin_recording(std::size_t limit) {
     set_watch(Watch::record, true);
 }
 
-RecordedTrace trace::end_recording() {
+RecordedTrace stop_trace() {
     std::shared_ptr<trace::Recording> recording;
     {
         const std::lock_guard lock(recording_mutex);
@@ -116,25 +128,25 @@ RecordedTrace trace::end_recording() {
     return std::move(recording->trace);
 }
 
-namespace trace {
-
-std::shared_ptr<Recording> current_recording() {
-    if (!watches(Watch::record)) return nullptr;
-    const std::lock_guard lock(recording_mutex);
-    return current();
-}
-
-void add(Recording& recording, TraceRecord record) {
-    const std::lock_guard lock(recording.mutex);
-    if (recording.stopped) return;
-    if (recording.trace.records.size() >= recording.limit) {
-        ++recording.trace.dropped;
-    } else {
-        recording.trace.records.push_back(std::move(record));
+void TracedCall::begin(CallKind kind, std::string name) {
+    watched_ = true;
+    if (watches(Watch::ranges)) {
+        range_ = trace::range_functions.load(std::memory_order_acquire);
+        if (range_ != nullptr) range_->push(("bascule: " + name).c_str());
     }
+    recording_ = current_recording();
+    if (recording_ == nullptr) return;
+    record_ = std::make_unique<TraceRecord>();
+    record_->kind = kind;
+    record_->name = std::move(name);
+    record_->thread = thread_number();
+    record_->called.begin = trace_now();
 }
 
-void begin_operation(Recording& recording, TraceRecord& record, StreamRef stream) {
+void TracedCall::begin_recorded_operation(StreamRef stream) {
+    issuing_ = true;
+    trace::Recording& recording = *recording_;
+    TraceRecord& record = *record_;
     record.stream = stream;
     record.captured = may_be_captured(stream);  // if unknown, events cannot be recorded either
     if (record.captured) return;
@@ -153,14 +165,25 @@ void begin_operation(Recording& recording, TraceRecord& record, StreamRef stream
     recording.times->begin(record.operation, stream);
 }
 
-void end_operation(Recording& recording, const TraceRecord& record) {
-    if (record.operation != 0) recording.times->end(record.operation, *record.stream);
+void TracedCall::end_recorded_operation() {
+    issuing_ = false;
+    if (record_->operation != 0) recording_->times->end(record_->operation, *record_->stream);
 }
 
-void cancel_operation(Recording& recording, TraceRecord& record) noexcept {
-    if (record.operation != 0) recording.times->cancel(record.operation);
-    record.operation = 0;
+void TracedCall::end() noexcept {
+    if (record_ != nullptr) {
+        record_->called.end = trace_now();
+        if (issuing_ && record_->operation != 0)
+            recording_->times->cancel(std::exchange(record_->operation, 0));
+        try {
+            recording_->add(std::move(*record_));
+        } catch (...) {  // out of memory: this call is missing from the trace
+        }
+    }
+    if (range_ != nullptr) range_->pop();
 }
+
+namespace trace {
 
 void note_wait(StreamRef waiting, StreamRef awaited) {
     const auto recording = current_recording();

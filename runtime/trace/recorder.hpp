@@ -1,14 +1,13 @@
-// Records what the program calls, and when its work runs on the device.
+// Records what the program calls, and when its work runs on the device. Profilers see the same calls as ranges.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/lookup/cache.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>
 #include <bascule/runtime/trace/trace_clock.hpp>
@@ -64,26 +63,15 @@ struct RangeFunctions {
     void (*pop)() noexcept;
 };
 
-/// The interface through which calls report to the trace. TracedCall (traced_call.hpp) uses it.
 namespace trace {
 
 struct Recording;
 
-/// Null if no trace is recorded.
-std::shared_ptr<Recording> current_recording();
-/// Like start_trace and stop_trace (trace.hpp), but without making the cache report its compilations.
-void begin_recording(std::size_t limit);
-RecordedTrace end_recording();
+/// The functions in use while Watch::ranges is on.
+inline std::atomic<const RangeFunctions*> range_functions{nullptr};
 
-/// Adds a call that has ended.
-void add(Recording& recording, TraceRecord record);
-/// Called before the driver call of this thread that enqueues the operation of `record` on `stream`, whose context must
-/// be current.
-void begin_operation(Recording& recording, TraceRecord& record, StreamRef stream);
-/// Called when that driver call has returned.
-void end_operation(Recording& recording, const TraceRecord& record);
-/// Called if that driver call was not made, or if it failed.
-void cancel_operation(Recording& recording, TraceRecord& record) noexcept;
+/// Like start_trace (trace.hpp), but without making the cache report its compilations.
+void begin_recording(std::size_t limit);
 
 /// Later work on `waiting` waits for the work enqueued so far on `awaited`.
 void note_wait(StreamRef waiting, StreamRef awaited);
@@ -92,4 +80,52 @@ void note_record(EventRef event, StreamRef stream);
 void note_wait(StreamRef waiting, EventRef event);
 
 }  // namespace trace
+
+/// Ends the recording after waiting for the recorded work. Does not throw if the device is lost: unfinished work then
+/// has no times. Throws: Error if no trace is being recorded.
+RecordedTrace stop_trace();
+
+/// Traces a call from construction to the end of the scope. Costs one test while nothing is recorded.
+class TracedCall {
+  public:
+    /// `describe` returns the call's name. It is called only if the call is recorded or shown.
+    template <class Describe>
+    TracedCall(CallKind kind, const Describe& describe) {
+        if (watches(Watch::record) || watches(Watch::ranges)) [[unlikely]]
+            begin(kind, describe());
+    }
+    /// A copy or fill of `bytes` bytes.
+    TracedCall(CallKind kind, std::uint64_t bytes) : TracedCall(kind, [&] { return to_string(kind); }) {
+        if (record_ != nullptr) record_->bytes = bytes;
+    }
+    ~TracedCall() {
+        if (watched_) [[unlikely]]
+            end();
+    }
+    TracedCall(TracedCall&&) = delete;
+
+    /// Null unless a trace is being recorded.
+    TraceRecord* record() noexcept { return record_.get(); }
+    /// Called before and after this thread's driver call that enqueues the work on `stream`, whose context must be current.
+    void begin_operation(StreamRef stream) {
+        if (record_ != nullptr) begin_recorded_operation(stream);
+    }
+    void end_operation() {
+        if (record_ != nullptr) end_recorded_operation();
+    }
+
+  private:
+    void begin(CallKind kind, std::string name);
+    void end() noexcept;
+    void begin_recorded_operation(StreamRef stream);
+    void end_recorded_operation();
+
+    bool watched_ = false;
+    bool issuing_ =
+        false;  // between begin_operation and end_operation; if still set at the end, the driver call failed
+    std::shared_ptr<trace::Recording> recording_;
+    std::unique_ptr<TraceRecord> record_;    // of `recording_`
+    const RangeFunctions* range_ = nullptr;  // non-null while a range is open
+};
+
 }  // namespace bascule

@@ -9,10 +9,8 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/program/program.hpp>
-#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 #include <bascule/runtime/trace/trace_events.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
@@ -46,8 +44,6 @@ void start_trace(std::size_t limit) {
     observe_calls();
     trace::begin_recording(limit);
 }
-
-RecordedTrace stop_trace() { return trace::end_recording(); }
 
 Trace::Trace(std::string file, std::size_t limit)
     : file_(std::move(file)), program_(std::make_unique<TracedProgram>(TracedProgram::current())) {

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <string>
 
 #include <bascule/runtime/trace/recorder.hpp>
 
@@ -49,9 +47,6 @@ class Trace {
 /// Starts recording the calls of all threads, at most `limit` of them. A forked child records nothing. Throws: Error if
 /// another trace is being recorded.
 void start_trace(std::size_t limit);
-/// Ends the recording after waiting for the recorded work. Does not throw if the device is lost: unfinished work then
-/// has no times. Throws: Error if no trace is being recorded.
-RecordedTrace stop_trace();
 
 /// Emits a range such as "bascule: launch scale" for each traced call, through the functions that were passed last.
 /// They must have static storage. Thread-safe.

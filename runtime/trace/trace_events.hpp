@@ -1,10 +1,8 @@
 // Writes a recording in the Trace Event Format, which Perfetto and chrome://tracing read.
 #pragma once
 
-#include <cstdint>
 #include <iosfwd>
 #include <map>
-#include <string>
 
 #include <bascule/runtime/trace/recorder.hpp>
 

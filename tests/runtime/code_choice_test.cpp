@@ -3,7 +3,7 @@
 #include <cuda.h>
 #include <doctest/doctest.h>
 
-#include <bascule/runtime/kernels/code_choice.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 
 using namespace bascule;
 

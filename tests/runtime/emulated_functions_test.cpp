@@ -14,7 +14,7 @@ namespace {
 using emulated::driver::functions_for_other_clients;
 using emulated::driver::functions_of_bascule;
 
-#define NAME(name, version) #name,
+#define NAME(name, version, mode) #name,
 const std::set<std::string_view> called_by_bascule{
     BASCULE_DRIVER_FUNCTIONS(NAME) BASCULE_OPTIONAL_DRIVER_FUNCTIONS(NAME) "cuGetProcAddress"};
 #undef NAME

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <bascule/runtime/streams/event.hpp>
-#include <bascule/runtime/streams/event_pool.hpp>
 
 #include "support.hpp"
 

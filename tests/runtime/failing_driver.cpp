@@ -48,7 +48,7 @@ DriverFunctions& table() { return const_cast<DriverFunctions&>(Driver::get().api
 
 FailingDriver::FailingDriver() {
     untouched = table();
-#define WRAP(function, version)                                                             \
+#define WRAP(function, version, mode)                                                       \
     {                                                                                       \
         using Wrapped = Entry<PFN_##function##_v##version>::Of<&DriverFunctions::function>; \
         Wrapped::name = #function;                                                          \

@@ -16,7 +16,7 @@
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/kernels/library.hpp>
-#include <bascule/runtime/streams/watches.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/trace/device_times.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 

@@ -2,13 +2,11 @@
 // kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's DeviceMemoryResource, CuPy's MemoryPool.
 #include <mutex>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "arrays/array_creation.hpp"
 #include "context/device_object.hpp"
@@ -16,7 +14,6 @@
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
 #include "support/attributes.hpp"
-#include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/owners.hpp"
 #include "support/without_gil.hpp"

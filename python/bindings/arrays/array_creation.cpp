@@ -12,7 +12,6 @@
 #include "context/call_site.hpp"
 #include "context/device_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "values/numpy_values.hpp"
 

@@ -1,9 +1,6 @@
 // Creation of arrays (`to_device`, `device_array`, `pinned_array`, `managed_array`), and the source of their memory.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "arrays/array_object.hpp"
 
 namespace bascule::python {

@@ -1,8 +1,5 @@
 #include "arrays/array_elements.hpp"
 
-#include <string>
-#include <utility>
-
 #include <bascule/interface/arrays/array_views.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
@@ -11,7 +8,6 @@
 #include "arrays/mask.hpp"
 #include "context/stream_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "support/toolkit.hpp"
 #include "values/numpy_values.hpp"

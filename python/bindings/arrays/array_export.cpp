@@ -3,11 +3,10 @@
 #include <cstdint>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/array_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/names.hpp"
 #include "values/numpy_values.hpp"
 

@@ -1,11 +1,6 @@
 #include "arrays/array_import.hpp"
 
-#include <string>
-#include <utility>
-
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/mask.hpp"
 #include "context/device_object.hpp"
@@ -14,7 +9,6 @@
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
 #include "support/attributes.hpp"
-#include "support/gil.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {

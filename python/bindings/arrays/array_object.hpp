@@ -4,20 +4,15 @@
 
 #include <atomic>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/arrays/dlpack.hpp>
-#include <bascule/interface/arrays/plain_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 
 #include "classes/collected.hpp"
 #include "classes/simple_value.hpp"
 #include "support/owners.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -98,7 +93,7 @@ struct ArrayObject {
 };
 
 namespace detail {
-inline PyTypeObject* array_type = nullptr;  // set once by register_array_type; the module owns it
+inline PyTypeObject* array_type = nullptr;  // set once by bind_arrays; the module owns it
 }
 
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no pybind11 cast.
@@ -154,8 +149,5 @@ py::object make_array(const ArrayView& view, Device device, py::object owner);
 /// The stream object that an array binds: the given one, else the current one, else the default stream.
 py::object stream_to_bind(const py::object& stream, Device device);
 void bind_stream(ArrayObject& array, py::object stream);
-
-/// Makes the class known to as_array. Throws: ImportError if this pybind11 has another object layout.
-void register_array_type(const py::class_<ArrayObject>& type);
 
 }  // namespace bascule::python

@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 
 #include "arrays/array_object.hpp"

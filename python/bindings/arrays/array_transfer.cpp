@@ -1,7 +1,5 @@
 #include "arrays/array_transfer.hpp"
 
-#include <string>
-
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
@@ -11,7 +9,6 @@
 #include "arrays/mask.hpp"
 #include "context/stream_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "values/numpy_values.hpp"
 

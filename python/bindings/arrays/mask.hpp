@@ -2,14 +2,10 @@
 // numpy.ma, where true means invalid.
 #pragma once
 
-#include <memory>
-#include <utility>
-
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "arrays/array_object.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

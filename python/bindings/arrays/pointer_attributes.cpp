@@ -1,5 +1,4 @@
 // `bascule.pointer_attributes`: the driver's information about an array's memory.
-#include <string>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/wording.hpp>
@@ -10,10 +9,8 @@
 #include "exchange/interface_reader.hpp"
 #include "parts.hpp"
 #include "support/attributes.hpp"
-#include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
-#include "support/pybind.hpp"
 #include "values/numpy_values.hpp"
 
 namespace bascule::python {

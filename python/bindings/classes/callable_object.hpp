@@ -2,12 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "classes/collected.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

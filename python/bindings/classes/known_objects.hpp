@@ -5,10 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <utility>
 
 #include "classes/collected.hpp"
-#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace bascule::python {

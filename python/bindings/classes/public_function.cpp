@@ -2,15 +2,12 @@
 // traceback. Functions of the extension module describe invalid arguments in the package's words.
 #include <algorithm>
 #include <cstdlib>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "classes/callable_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/without_gil.hpp"
 
 namespace bascule::python {

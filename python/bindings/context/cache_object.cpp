@@ -9,7 +9,6 @@
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 namespace {

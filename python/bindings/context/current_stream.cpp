@@ -3,8 +3,6 @@
 // has the handle None.
 #include "context/current_stream.hpp"
 
-#include <string>
-
 #include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule::python {

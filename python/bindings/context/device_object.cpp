@@ -1,19 +1,14 @@
 #include "context/device_object.hpp"
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/streams/stream.hpp>
 
 #include "context/call_site.hpp"
 #include "context/current_stream.hpp"
 #include "parts.hpp"
-#include "support/device_output.hpp"
 #include "support/errors.hpp"
 #include "support/integers.hpp"
 #include "support/interruption.hpp"

@@ -1,13 +1,9 @@
 // bascule.Device. The driver is loaded at the first use of a device.
 #pragma once
 
-#include <string>
-
-#include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -1,6 +1,5 @@
 // Functions of bascule.emulated: recorded operations (on a GPU too), races and leaks.
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,9 +14,7 @@
 
 #include "context/device_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/interruption.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 namespace {

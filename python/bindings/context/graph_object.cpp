@@ -1,22 +1,15 @@
 // bascule.Graph: work that a `with` block captures and that can be launched any number of times.
-#include <atomic>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <thread>
-#include <utility>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
-#include "classes/collected.hpp"
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "support/without_gil.hpp"
 

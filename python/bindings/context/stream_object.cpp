@@ -7,13 +7,11 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/event.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "parts.hpp"
 #include "support/attributes.hpp"
-#include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/owners.hpp"
 

@@ -3,12 +3,10 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "classes/collected.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -2,14 +2,12 @@
 #include "dlpack/dlpack_export.hpp"
 
 #include <optional>
-#include <string>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/pointer_attributes.hpp>
 #include <bascule/runtime/memory/owned_memory.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "context/stream_object.hpp"
@@ -31,21 +29,13 @@ struct MemoryPlace {
 
 MemoryPlace memory_place_of(const ArrayObject& array) {
     if (array.view.empty()) return {};
-    const GilReleased released;
-    const Driver& driver = Driver::get();
-    const ContextGuard context(array.device.context());
-    unsigned int memory_type = 0;
-    unsigned int managed = 0;
-    void* host = nullptr;
-    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                        CU_POINTER_ATTRIBUTE_HOST_POINTER};
-    void* values[] = {&memory_type, &managed, &host};
-    driver.check(driver.api().cuPointerGetAttributes(std::size(attributes), attributes, values,
-                                                     static_cast<CUdeviceptr>(array.view.pointer)),
-                 "asking which memory an array is in");
-    if (managed != 0) return {BASCULE_DL_CUDA_MANAGED, array.view.pointer};
-    if (memory_type != CU_MEMORYTYPE_HOST) return {};
-    return {BASCULE_DL_CUDA_HOST, reinterpret_cast<std::uintptr_t>(host)};
+    const auto known = without_gil([&] {
+        return pointer_attributes(array.view.pointer, array.device, "asking which memory an array is in");
+    });
+    if (!known) return {};
+    if (known->kind == PointerKind::managed) return {BASCULE_DL_CUDA_MANAGED, array.view.pointer};
+    if (known->kind == PointerKind::device || known->kind == PointerKind::pool) return {};
+    return {BASCULE_DL_CUDA_HOST, known->host_address.value_or(0)};
 }
 
 dlpack::DeviceId device_at(const MemoryPlace& place, Device device) noexcept {

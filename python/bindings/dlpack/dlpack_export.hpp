@@ -7,7 +7,6 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 
 #include "arrays/array_object.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -3,20 +3,16 @@
 
 #include <mutex>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/wording.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
 #include "parts.hpp"
 #include "support/errors.hpp"
-#include "support/gil.hpp"
 #include "support/names.hpp"
 #include "support/stack_room.hpp"
 #include "support/without_gil.hpp"

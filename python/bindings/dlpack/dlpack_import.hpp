@@ -7,7 +7,6 @@
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/array_object.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

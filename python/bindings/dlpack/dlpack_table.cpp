@@ -8,10 +8,8 @@
 #include <new>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/memory/memory.hpp>
-#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"

@@ -1,7 +1,6 @@
 // Source: NumPy's array interface protocol, `descr`.
 #include "exchange/descr.hpp"
 
-#include <string>
 #include <vector>
 
 #include <bascule/interface/arrays/array_interface.hpp>

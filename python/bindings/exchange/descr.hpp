@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include <bascule/interface/types/struct_layout.hpp>
 

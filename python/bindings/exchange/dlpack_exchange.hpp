@@ -6,8 +6,6 @@
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "support/owners.hpp"
-#include "support/pybind.hpp"
-#include "types/tensor_state.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {

@@ -3,7 +3,6 @@
 #include "exchange/interface_reader.hpp"
 
 #include <atomic>
-#include <utility>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
@@ -11,7 +10,6 @@
 #include "exchange/descr.hpp"
 #include "exchange/plain_interface.hpp"
 #include "parts.hpp"
-#include "support/cpython.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
 #include "support/stack_room.hpp"
@@ -29,13 +27,6 @@ std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
     reject(kind, {.field = field, .expected = expected, .got = value},
            "'{}' of __cuda_array_interface__ must be {}, got {}{}.", field, expected, value,
            name == "NoneType" ? "" : fmt::format(" ({})", name));
-}
-
-[[noreturn]] void fail_missing(const char* field) {
-    reject_field(ErrorKind::missing_key, field,
-                 "__cuda_array_interface__ has no '{}'. The interface requires 'shape', 'typestr', 'data' "
-                 "and 'version'; this is a bug in the producing library.",
-                 field);
 }
 
 // --- Integers ----------------------------------------------------------------------------------------------
@@ -81,13 +72,8 @@ std::int64_t read_int64(PyObject* object, const IntegerField& field) {
 std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
     const py::object integer = as_integer(object);
     if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
-    const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
-    if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        fail(ErrorKind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected),
-             object);
-    }
-    return value;
+    if (const auto value = to_uint64(integer)) return *value;
+    fail(ErrorKind::value, field.name, fmt::format("{}, at least 0 and below 2**64", field.expected), object);
 }
 
 // --- Fields ------------------------------------------------------------------------------------------------
@@ -176,9 +162,16 @@ class Entries {
         for (PyObject* found : values_) Py_XINCREF(found);
     }
 
-    /// A borrowed reference; null if the key is missing.
-    PyObject* operator[](unsigned key) const noexcept { return values_[key]; }
-    /// The same, but null for None, too.
+    /// A borrowed reference. Throws: ArgumentError if the key is missing.
+    PyObject* required(unsigned key) const {
+        if (values_[key] != nullptr) return values_[key];
+        const std::string field = py::str(py::handle(detail::key_names[key]));
+        reject_field(ErrorKind::missing_key, field,
+                     "__cuda_array_interface__ has no '{}'. The interface requires 'shape', 'typestr', "
+                     "'data' and 'version'; this is a bug in the producing library.",
+                     field);
+    }
+    /// A borrowed reference; null if the key is missing, and for None.
     PyObject* given(unsigned key) const noexcept { return values_[key] == Py_None ? nullptr : values_[key]; }
 
   private:
@@ -230,27 +223,11 @@ DescribedArray read_fields(PyObject* descriptor) {
     Entries entries;
     take_entries(descriptor, entries);
     RawInterface raw;
-    if (PyObject* version = entries[Key::version]) {
-        raw.version = read_int64(version, version_field);
-    } else {
-        fail_missing("version");
-    }
+    raw.version = read_int64(entries.required(Key::version), version_field);
     raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
-    if (PyObject* shape = entries[Key::shape]) {
-        read_dimensions(shape, extent_field, raw.shape);
-    } else {
-        fail_missing("shape");
-    }
-    if (PyObject* typestr = entries[Key::typestr]) {
-        raw.typestr = read_typestr(typestr);
-    } else {
-        fail_missing("typestr");
-    }
-    if (PyObject* data = entries[Key::data]) {
-        read_data(data, raw);
-    } else {
-        fail_missing("data");
-    }
+    read_dimensions(entries.required(Key::shape), extent_field, raw.shape);
+    raw.typestr = read_typestr(entries.required(Key::typestr));
+    read_data(entries.required(Key::data), raw);
     if (PyObject* strides = entries.given(Key::strides)) {
         read_dimensions(strides, stride_field, raw.strides);
         raw.has_strides = true;

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include <bascule/interface/arrays/array_interface.hpp>
 
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {

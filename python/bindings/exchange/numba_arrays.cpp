@@ -1,14 +1,7 @@
 #include "exchange/numba_arrays.hpp"
 
-#include <array>
-#include <cstdint>
-#include <utility>
-
 #include "exchange/plain_interface.hpp"
-#include "support/cpython.hpp"
-#include "support/gil.hpp"
 #include "support/names.hpp"
-#include "types/type_profile.hpp"
 
 namespace bascule::python {
 namespace {

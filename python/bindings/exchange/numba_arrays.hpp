@@ -1,11 +1,10 @@
 // Reads arrays of numba-cuda without calling their `__cuda_array_interface__`, a Python property that takes longer than
-// the rest of a launch. Done only if the property's code is known exactly (types/known_code).
+// the rest of a launch. Done only if the property's code is known exactly (types/type_profile).
 #pragma once
 
 #include <bascule/interface/arrays/plain_array.hpp>
 
-#include "support/pybind.hpp"
-#include "types/known_code.hpp"
+#include "types/type_profile.hpp"
 
 namespace bascule::python {
 

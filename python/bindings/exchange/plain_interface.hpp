@@ -7,13 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include <bascule/interface/arrays/plain_array.hpp>
 
-#include "support/cpython.hpp"
-#include "support/pybind.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {

@@ -4,17 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
-
-#include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"
 #include "parts.hpp"
 #include "support/without_gil.hpp"
-#include "types/type_profile.hpp"
 
 namespace bascule::python {
 

@@ -2,11 +2,9 @@
 #include <bascule/runtime/kernels/global.hpp>
 
 #include "arrays/array_object.hpp"
-#include "classes/added_method.hpp"
 #include "context/device_object.hpp"
 #include "launch/known_launchers.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
 #include "support/toolkit.hpp"
 
 namespace bascule::python {

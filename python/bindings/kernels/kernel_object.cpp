@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -14,21 +13,15 @@
 #include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/runtime/driver/installation.hpp>
-#include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 
 #include "context/device_object.hpp"
 #include "kernels/template_arguments.hpp"
-#include "launch/call_arguments.hpp"
-#include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "launch/launcher.hpp"
-#include "launch/module_attributes.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "support/errors.hpp"
-#include "support/gil.hpp"
-#include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 #include "values/launch_config.hpp"
 

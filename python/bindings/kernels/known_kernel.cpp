@@ -1,7 +1,6 @@
 // Facts about a kernel that are known without compiling or loading: for reprs, documentation and completion.
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,11 +10,9 @@
 #include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 
-#include "classes/added_method.hpp"
 #include "context/device_object.hpp"
 #include "launch/known_launchers.hpp"
 #include "parts.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 namespace {

@@ -1,5 +1,4 @@
 // The implementation of bascule.load_module and bascule.link.
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -7,8 +6,6 @@
 
 #include "context/device_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
-#include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 
 namespace bascule::python {

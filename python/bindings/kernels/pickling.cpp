@@ -1,5 +1,4 @@
 // Support for pickling kernels, modules and launchers; the formats are in bascule._pickling.
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -7,8 +6,6 @@
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
-#include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 
 namespace bascule::python {

@@ -1,7 +1,5 @@
 #include "kernels/template_arguments.hpp"
 
-#include <string>
-
 #include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/types/dtype.hpp>

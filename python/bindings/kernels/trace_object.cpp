@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <sstream>
-#include <string>
 #include <unistd.h>
 #include <utility>
 
@@ -17,7 +16,6 @@
 #include "context/stream_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 #include "values/launch_config.hpp"
 
 namespace bascule::python {

@@ -1,17 +1,11 @@
 // Reads the arguments of a launch into an ArgumentPack, or into values if the arguments choose the function.
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
-#include <bascule/runtime/streams/stream.hpp>
 
 #include "exchange/dlpack_exchange.hpp"
 #include "launch/launch_plan.hpp"
 #include "support/owners.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -1,23 +1,18 @@
 // bascule.BoundLaunch: a launch whose arguments have been read and checked. Its call only orders streams and launches.
 #include <cstdint>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
 
 #include "arrays/array_object.hpp"
 #include "classes/callable_object.hpp"
-#include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "launch/explanation.hpp"
 #include "launch/launcher.hpp"
-#include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "support/without_gil.hpp"
 

@@ -4,8 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <bascule/interface/arguments/signature.hpp>

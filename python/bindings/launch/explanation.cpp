@@ -2,7 +2,6 @@
 #include "launch/explanation.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +13,6 @@
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "launch/known_launchers.hpp"
-#include "support/gil.hpp"
 #include "textures/tensor_map_object.hpp"
 #include "textures/texture_object.hpp"
 #include "values/launch_config.hpp"

@@ -1,7 +1,6 @@
 #include "launch/known_launchers.hpp"
 
 #include <mutex>
-#include <string>
 #include <unordered_set>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "context/stream_object.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
-#include "support/without_gil.hpp"
 
 namespace bascule::python {
 namespace {
@@ -129,6 +127,36 @@ PyObject* forall(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     return any_forall(self, arguments, count, names);
 }
 
+// --- Kernels as attributes of a module
+
+getattrofunc general_attribute = nullptr;
+
+std::uint64_t hash_of_name(PyObject* name) noexcept { return reinterpret_cast<std::uintptr_t>(name) >> 4; }
+
+/// Caches a kernel, unless the class has an attribute of that name.
+void remember_kernel(KnownObjects& kernels, PyObject* self, PyObject* name, PyObject* found) {
+    if (Py_TYPE(found) != detail::kernel_type || PyUnicode_CHECK_INTERNED(name) == 0) return;
+    if (class_attribute(Py_TYPE(self), name)) return;
+    auto& kernel = *simple_value<KernelObject>(found);
+    kernel.attribute = py::reinterpret_borrow<py::object>(name);
+    kernel.module_version = version_tag(Py_TYPE(self));
+    if (kernel.module_version == 0) return;  // version 0 would not reveal changes of the class
+    kernels.put(hash_of_name(name), py::reinterpret_borrow<py::object>(found), [](PyObject*) {});
+}
+
+PyObject* module_attribute(PyObject* self, PyObject* name) noexcept {
+    const auto* holder = simple_holder<ModuleHolder<Module>>(self);
+    if (holder == nullptr) return general_attribute(self, name);
+    const auto is_it = [&](PyObject* known) {
+        const auto& kernel = *simple_value<KernelObject>(known);
+        return kernel.attribute.ptr() == name && kernel.module_version == version_tag(Py_TYPE(self));
+    };
+    if (PyObject* const known = holder->kernels().find(hash_of_name(name), is_it)) return known;
+    PyObject* const found = general_attribute(self, name);
+    if (found != nullptr) remember_kernel(holder->kernels(), self, name, found);
+    return found;
+}
+
 }  // namespace
 
 LauncherKey lend_stream(const KernelObject& kernel, LaunchPlan& plan, LauncherKey key) {
@@ -162,7 +190,7 @@ KnownLaunchers::~KnownLaunchers() {
     });
 }
 
-void find_known_launchers_first(const py::module_& module) {
+void find_known_objects_first(const py::module_& module) {
     detail::kernel_type = reinterpret_cast<PyTypeObject*>(module.attr("Kernel").ptr());
     general_subscript = std::exchange(detail::kernel_type->tp_as_mapping->mp_subscript, &subscript);
     const py::object general = module.attr("Kernel").attr("forall");
@@ -174,6 +202,8 @@ void find_known_launchers_first(const py::module_& module) {
                                  documentation.c_str()};
     general.inc_ref();
     module.attr("Kernel").attr("forall") = owned(PyDescr_NewMethod(detail::kernel_type, &method));
+    auto* const module_type = reinterpret_cast<PyTypeObject*>(module.attr("Module").ptr());
+    general_attribute = std::exchange(module_type->tp_getattro, &module_attribute);
 }
 
 }  // namespace bascule::python

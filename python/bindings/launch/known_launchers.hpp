@@ -1,17 +1,16 @@
 // Each kernel caches the launchers that it made last, so that `kernel[grid, block](...)` in a loop costs little more
 // than a launcher in a variable. The key is the content of the brackets and the place in the code. A cached launcher
 // holds no Python object. It borrows its bascule.Stream; when that is destroyed, the launcher leaves the cache and
-// takes ownership of the stream.
+// takes ownership of the stream. In the same way each module caches its kernels: `module.scale` returns the same object each
+// time, which caches its launchers.
 #pragma once
 
 #include <memory>
 
 #include <bascule/runtime/kernels/kernel.hpp>
 
-#include "classes/collected.hpp"
 #include "classes/known_objects.hpp"
 #include "launch/launcher_key.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -24,7 +23,7 @@ class KnownLaunchers : public KnownObjects {
 };
 
 namespace detail {
-inline PyTypeObject* kernel_type = nullptr;  // set once by find_known_launchers_first, held by the module
+inline PyTypeObject* kernel_type = nullptr;  // set once by find_known_objects_first, held by the module
 }
 
 /// The value of a bascule.Kernel.
@@ -47,4 +46,22 @@ LauncherKey lend_stream(const KernelObject& kernel, LaunchPlan& plan, LauncherKe
 /// Caches a launcher that was made with such a key.
 void remember_launcher(const KernelObject& kernel, const py::object& launcher);
 
+/// The holder of a bascule.Module: owns the module and caches the kernels that were looked up. A template, because
+/// pybind11 requires that of holders.
+template <class T>
+class ModuleHolder {
+  public:
+    explicit ModuleHolder(T* module) : module_(module) {}
+
+    T* get() const noexcept { return module_.get(); }
+    KnownObjects& kernels() const noexcept { return *kernels_; }
+    void visit_references(ReferenceVisitor& each) const { kernels_->visit_references(each); }
+
+  private:
+    std::unique_ptr<T> module_;
+    std::unique_ptr<KnownObjects> kernels_ = std::make_unique<KnownObjects>();
+};
+
 }  // namespace bascule::python
+
+PYBIND11_DECLARE_HOLDER_TYPE(T, bascule::python::ModuleHolder<T>)

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -13,11 +11,9 @@
 #include <bascule/interface/errors/wording.hpp>
 
 #include "classes/callable_object.hpp"
-#include "context/call_site.hpp"
 #include "context/stream_object.hpp"
 #include "launch/explanation.hpp"
 #include "launch/known_launchers.hpp"
-#include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "values/launch_config.hpp"
 

@@ -4,7 +4,6 @@
 #include <bascule/runtime/kernels/kernel.hpp>
 
 #include "launch/launch_plan.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

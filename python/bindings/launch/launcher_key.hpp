@@ -5,7 +5,6 @@
 
 #include "context/call_site.hpp"
 #include "support/cpython.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -3,21 +3,16 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
-#include <optional>
 
-#include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "classes/collected.hpp"
-#include "context/call_site.hpp"
 #include "context/current_stream.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/launch_plan.hpp"
 #include "launch/launcher_key.hpp"
-#include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "support/without_gil.hpp"
 
@@ -136,5 +131,21 @@ class PreparedLaunch {
 
 /// Prepares a launch and issues it, unless the plan launches nothing. Throws: as PreparedLaunch and its `enqueue`.
 void launch(LaunchState& state, const CallArguments& arguments);
+
+// --- Kernels for Python: compiled, chosen and loaded without the GIL, with the compiler's warnings issued
+
+/// Returns the kernel's function if it is not a template and has no overloads; else the kernel itself. Compiles if that
+/// is necessary to know. Throws: CompileError, LibraryError.
+Kernel resolve_function(const Kernel& kernel, Device device);
+
+/// Returns the function that the argument values choose, and compiles it if necessary. Throws: as Kernel::for_arguments.
+Kernel choose_function(const Kernel& kernel, std::span<const ArgumentValue> values, Device device);
+
+/// Compiles a function for the device without loading it. Throws: CompileError, LibraryError.
+KernelImage compile(const Kernel& function, Device device);
+
+/// Compiles and loads a function for the device. Throws: ArgumentError for a template or overloads; CompileError, LibraryError;
+/// CudaError, also if the function is not loaded yet and a capture of `stream` (by default the current stream) forbids loading.
+const LoadedKernel& load(const Kernel& function, Device device, std::optional<StreamRef> stream = {});
 
 }  // namespace bascule::python

@@ -5,7 +5,6 @@
 
 #include "classes/collected.hpp"
 #include "classes/simple_value.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

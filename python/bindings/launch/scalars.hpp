@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 
 #include <bascule/interface/arguments/argument.hpp>
 

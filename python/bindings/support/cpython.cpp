@@ -1,7 +1,6 @@
 #include "support/cpython.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <vector>
 

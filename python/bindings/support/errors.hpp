@@ -1,8 +1,6 @@
 // Translates C++ exceptions into the classes of bascule/_errors.py.
 #pragma once
 
-#include <string>
-
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/program/program.hpp>
 

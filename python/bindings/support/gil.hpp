@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "support/cpython.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <bascule/jit/process/never_destroyed.hpp>
@@ -14,7 +12,6 @@
 
 #include "parts.hpp"
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 namespace {
@@ -43,8 +40,8 @@ Findings& findings() { return never_destroyed<Findings>(); }
 template <class Function>
 struct Checked;
 
-template <class... Parameters, FunctionName name>
-struct Checked<DriverFunction<CUresult (*)(Parameters...), name>> {
+template <class... Parameters, FunctionName name, CallMode mode>
+struct Checked<DriverFunction<CUresult (*)(Parameters...), name, mode>> {
     template <auto member>
     static CUresult call(Parameters... arguments) {
         if (holds_gil()) findings().add(name.text);
@@ -54,7 +51,7 @@ struct Checked<DriverFunction<CUresult (*)(Parameters...), name>> {
 
 void put_checks_before(DriverFunctions& table) {
     real_functions = table;
-#define BASCULE_CHECK(name, version) \
+#define BASCULE_CHECK(name, version, mode) \
     if (table.name) table.name.pointer = &Checked<decltype(table.name)>::call<&DriverFunctions::name>;
     BASCULE_DRIVER_FUNCTIONS(BASCULE_CHECK)
     BASCULE_OPTIONAL_DRIVER_FUNCTIONS(BASCULE_CHECK)

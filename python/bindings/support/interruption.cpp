@@ -2,19 +2,61 @@
 
 #include <atomic>
 #include <chrono>
-#include <exception>
+#include <mutex>
 #include <optional>
 #include <utility>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 
-#include "support/device_output.hpp"
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 namespace {
+
+/// Output of kernels that has not been written to sys.stdout. Kernels run on threads that must not wait for the GIL,
+/// because its holder may be waiting for the kernel.
+struct Printed {
+    std::mutex mutex;
+    std::string text;
+    bool is_scheduled = false;  ///< a pending call of the interpreter will write it
+};
+
+Printed& printed() { return never_destroyed<Printed>(); }  // kernels may print until the process ends
+
+/// Writes the output of kernels so far. Called in the main thread, with the GIL: by the interpreter between bytecode
+/// instructions, and while the thread waits for a kernel.
+void write_device_output() noexcept {
+    std::string text;
+    {
+        Printed& shared = printed();
+        const std::lock_guard lock(shared.mutex);
+        text.swap(shared.text);
+        shared.is_scheduled = false;
+    }
+    if (text.empty()) return;
+    call_unraisable("device printf",
+                    [&] { py::module_::import("sys").attr("stdout").attr("write")(to_readable(text)); });
+}
+
+extern "C" void bascule_python_print(const char* text, std::size_t length) {
+    Printed& shared = printed();
+    const std::lock_guard lock(shared.mutex);
+    shared.text.append(text, length);
+    if (shared.is_scheduled) return;
+    const auto write = [](void*) {
+        write_device_output();
+        return 0;
+    };
+    shared.is_scheduled = Py_AddPendingCall(write, nullptr) == 0;
+}
+
+bool stdout_is_a_notebooks() {
+    const py::object out = py::module_::import("sys").attr("stdout");
+    const auto module = py::str(py::type::of(out).attr("__module__")).cast<std::string>();
+    return module == "ipykernel.iostream";
+}
 
 std::atomic<unsigned long> main_thread{0};
 std::atomic<bool> is_ending{false};
@@ -135,6 +177,11 @@ void run_signal_handlers_while_waiting() {
     find_main_thread();
     if (driver->emulated_functions() != nullptr)
         driver->emulated_functions()->set_interrupt(&bascule_python_interrupted);
+}
+
+void redirect_device_output() {
+    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
+    if (emulated != nullptr && stdout_is_a_notebooks()) emulated->set_print(&bascule_python_print);
 }
 
 void end_of_program() noexcept { is_ending = true; }

@@ -1,4 +1,5 @@
-// Handles Ctrl-C and other signals while the main thread waits for a device, and while NVRTC compiles.
+// What the main thread does for Python while it waits for a device or for NVRTC: it handles Ctrl-C and other signals, and writes the
+// output of device printf in notebooks, whose cells show only what is written to Python's sys.stdout.
 #pragma once
 
 #include <string>
@@ -18,6 +19,10 @@ void find_main_thread();
 /// thread, or for a GPU. `bascule._progress` shows compiles that take long.
 extern const CompileWatch compile_watch;
 extern const WaitWatch wait_watch;
+
+/// Redirects output of kernels on the emulated device to sys.stdout if that belongs to a notebook. Otherwise, and on a
+/// GPU, it still goes to the process's standard output. The driver must be loaded. Needs the GIL.
+void redirect_device_output();
 
 /// Raises the exception of a signal handler that ran during the call that is ending, with `note` added. Returns false
 /// without an exception. Needs the GIL. If this is not called, the interpreter raises the exception soon.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -85,4 +85,12 @@ struct type_caster<std::string> {
 
 namespace bascule::python {
 using namespace py::literals;  // "name"_a
+
+/// Adds a method to a class that is already bound. `arguments` are pybind11's names of the parameters.
+template <class Function, class... Arguments>
+void add_method(const py::object& type, const char* name, const Function& function,
+                const Arguments&... arguments) {
+    type.attr(name) = py::cpp_function(function, py::name(name), py::is_method(type), arguments...);
 }
+
+}  // namespace bascule::python

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,7 +10,6 @@
 #include <bascule/jit/lookup/cache.hpp>
 
 #include "support/interruption.hpp"
-#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace bascule::python {

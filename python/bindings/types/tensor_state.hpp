@@ -7,7 +7,6 @@
 #include <bascule/interface/arrays/array_interface.hpp>
 
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -1,17 +1,43 @@
 // Cached facts about argument types: how to read and order their objects. Profiles are found by comparing the type's pointer.
+// Of some classes the functions' code is known exactly: a launch computes their results without calling them.
 #pragma once
 
 #include <array>
-#include <cstdint>
 
 #include <bascule/interface/arrays/dlpack.hpp>
 
 #include "support/cpython.hpp"
-#include "support/pybind.hpp"
-#include "types/known_code.hpp"
 #include "types/tensor_state.hpp"
 
 namespace bascule::python {
+
+/// The role of a Numba class in a launch.
+enum class KnownClass : std::uint8_t {
+    none,
+    array,    ///< its interface is made of shape, strides, dtype, stream and gpu_data's address
+    pointer,  ///< its address is int(device_pointer)
+    stream,   ///< its handle is int(handle), if that is not 0
+};
+
+/// The known functions of a class, and their code objects, to detect replacement. A small value type.
+struct KnownCode {
+    KnownClass what = KnownClass::none;
+    PyObject* kept = nullptr;  ///< keeps the other objects; owned by the RememberedType
+    std::array<PyObject*, 2> functions{};
+    std::array<PyObject*, 2> codes{};
+
+    bool is(KnownClass wanted) const noexcept {
+        if (what != wanted) return false;
+        for (std::size_t i = 0; i < functions.size() && functions[i] != nullptr; ++i) {
+            if (PyFunction_GET_CODE(functions[i]) != codes[i]) return false;
+        }
+        return true;
+    }
+};
+
+/// Looks the class up in bascule._known_code. `kept` keeps the objects that the result borrows. Runs Python code.
+/// Throws: the error of importing that module.
+KnownCode find_known_code(PyTypeObject* type, py::object& kept);
 
 /// The name of the capsule in a type's `__dlpack_c_exchange_api__`.
 inline constexpr const char* exchange_capsule = "dlpack_exchange_api";

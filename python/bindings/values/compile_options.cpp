@@ -1,13 +1,16 @@
-// bascule.CompileOptions. Everything about one option comes from its row in the table of options.
+// What a compile takes and reports: bascule.CompileOptions, bascule.Diagnostic and bascule.CacheStatistics. Everything about one option
+// comes from its row in the table of options.
 #include <algorithm>
 #include <climits>
-#include <string>
+#include <tuple>
 #include <variant>
 
 #include <fmt/ranges.h>
 
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/wording.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/options/compile_options.hpp>
 #include <bascule/jit/options/option_table.hpp>
 
@@ -181,7 +184,53 @@ py::dict flags_of_options() {
     return flags;
 }
 
-}  // namespace
+py::object number_or_none(int number) {
+    return number > 0 ? py::object(py::int_(number)) : py::object(py::none());
+}
+
+void bind_diagnostic(py::module_& module) {
+    py::class_<Diagnostic>(module, "Diagnostic", "A message of the compiler about one place in a text.")
+        .def_property_readonly(
+            "severity", [](const Diagnostic& d) { return to_string(d.severity); },
+            "'error', 'warning', 'remark' or 'note'.")
+        .def_readonly("number", &Diagnostic::number,
+                      "NVRTC's number of the message, such as '177-D'; '' if it has none.")
+        .def_readonly("file", &Diagnostic::file,
+                      "The user's file, or a header; '' if the message has no place.")
+        .def_property_readonly(
+            "line", [](const Diagnostic& d) { return number_or_none(d.line); },
+            "Line in the file, from 1, or None.")
+        .def_property_readonly(
+            "column", [](const Diagnostic& d) { return number_or_none(d.column); },
+            "Column in characters of the source line, from 1, or None.")
+        .def_readonly("message", &Diagnostic::message, "The text of the message.")
+        .def_readonly("notes", &Diagnostic::notes,
+                      "Diagnostics that belong to this one: candidates, instantiations.")
+        .def_readonly("source_line", &Diagnostic::source_line, "The text of the line; '' if unknown.")
+        .def(py::self == py::self)
+        .def(py::pickle(
+            [](const Diagnostic& d) {
+                return py::make_tuple(static_cast<int>(d.severity), d.number, d.file, d.line, d.column,
+                                      d.message, d.notes, d.source_line);
+            },
+            [](const py::tuple& state) {
+                Diagnostic d;
+                int severity = 0;
+                std::tie(severity, d.number, d.file, d.line, d.column, d.message, d.notes, d.source_line) =
+                    state.cast<std::tuple<int, std::string, std::string, int, int, std::string,
+                                          std::vector<Diagnostic>, std::string>>();
+                d.severity = static_cast<Diagnostic::Severity>(severity);
+                return d;
+            }));
+}
+
+void bind_cache_statistics(py::module_& module) {
+    py::class_<CacheStatistics>(module, "CacheStatistics", "Counts since the start of the process.")
+        .def_readonly("compiled", &CacheStatistics::compiled, "Programs that were compiled.")
+        .def_readonly("from_memory", &CacheStatistics::from_memory, "Programs found in memory.")
+        .def_readonly("from_disk", &CacheStatistics::from_disk, "Programs found on disk.")
+        .def_readonly("nvrtc_calls", &CacheStatistics::nvrtc_calls, "Calls of nvrtcCompileProgram.");
+}
 
 void bind_compile_options(py::module_& module) {
     std::string documentation =
@@ -204,6 +253,14 @@ void bind_compile_options(py::module_& module) {
             [](const py::dict& changed) { return make_compile_options(py::args(), py::kwargs(changed)); }))
         .def("__repr__", [](const CompileOptions& options) { return repr_of(options); });
     module.def("_flags_of_options", &flags_of_options);
+}
+
+}  // namespace
+
+void bind_values(py::module_& module) {
+    bind_diagnostic(module);
+    bind_compile_options(module);
+    bind_cache_statistics(module);
 }
 
 }  // namespace bascule::python

@@ -69,8 +69,9 @@ def sequence(check: str, row: int, field: str) -> Mutant:
     )
 
 
-def present(check: str, row: int, key: str) -> Mutant:
-    return Mutant(check, row, READER, f'«»fail_missing("{key}");', "")
+def present(check: str, row: int, key: str, reads: str) -> Mutant:
+    """A mutant that reads nothing if a required key is missing."""
+    return Mutant(check, row, READER, f"«»{reads}(entries.required(Key::{key})", f"if (entries.given(Key::{key})) ")
 
 
 MUTANTS = [
@@ -82,13 +83,13 @@ MUTANTS = [
     ),
     Mutant("instance", 4, READER, "descriptor && «PyType_Check(object)»"),
     # Version
-    present("version_present", 13, "version"),
+    present("version_present", 13, "version", "raw.version = read_int64"),
     integer("version_integer", 14, SIGNED, "&field == &version_field"),
     Mutant("version_negative", 14, VALUES, "«raw.version < 0»"),
     signed_range("version_range", 15, "version_field"),
     Mutant("version_newer", 15, VALUES, "«raw.version > newest_version && !raw.accept_newer»"),
     # Shape
-    present("shape_present", 17, "shape"),
+    present("shape_present", 17, "shape", "read_dimensions"),
     sequence("shape_sequence", 17, "shape"),
     integer("extent_integer", 17, SIGNED, f"&field == &extent_field && !{ANY_BOOL}"),
     integer("extent_bool", 19, SIGNED, f"&field == &extent_field && {ANY_BOOL}"),
@@ -119,7 +120,7 @@ MUTANTS = [
     Mutant("typestr_unit", 31, TYPES, "if («!read_unit(unit, time)»)", "(read_unit(unit, time), false)"),
     Mutant("typestr_string", 32, TYPES, "«letter == 'S' || letter == 'U'»"),
     Mutant("bits", 32, ACCESS, ELEMENTS, f"!({BIT}) && !{ACCEPTED}"),
-    present("typestr_present", 33, "typestr"),
+    present("typestr_present", 33, "typestr", "raw.typestr = read_typestr"),
     Mutant("typestr_text", 33, READER, "if («!PyUnicode_Check(object)») fail("),
     Mutant("typestr_unicode", 33, READER, '«»fail(ErrorKind::value, "typestr", "an ASCII', 'return "|u1";'),
     Mutant(
@@ -139,7 +140,7 @@ MUTANTS = [
         "return {DTypeKind::opaque, *itemsize};",
     ),
     # Data
-    present("data_present", 34, "data"),
+    present("data_present", 34, "data", "read_data"),
     sequence("data_sequence", 34, "data"),
     Mutant("data_pair", 34, READER, "if («PyTuple_GET_SIZE(pair.ptr()) != 2»)", "PyTuple_GET_SIZE(pair.ptr()) < 2"),
     Mutant("pointer_none", 35, VALUES, "if («raw.pointer_is_none»)"),
@@ -192,7 +193,7 @@ MUTANTS = [
     integer("stream_integer", 56, UNSIGNED, "&field == &stream_field"),
     unsigned_range("stream_range", 56, "stream_field"),
     Mutant("memory_known", 58, MEMORY, "«»const auto [first, end] = bytes_of(array); if (!device.", "return;"),
-    Mutant("memory_device", 60, MEMORY, "«told != no_device_named && told != memory.ordinal»"),
+    Mutant("memory_device", 60, MEMORY, "«told != no_device_named && told != memory.device»"),
     Mutant("memory_device", 60, MEMORY, "if («!is_primary(memory)»)"),
     Mutant("memory_device", 60, MEMORY, "if («home.decided») fail_elsewhere"),
     Mutant(
