@@ -37,7 +37,7 @@ MOST_LINES = {
     "jit": 16_865,
     "runtime": 14_560,
     "python/bindings": 15_332,
-    EMULATOR: 32_670,
+    EMULATOR: 32_690,
     "python/bascule": 7_735,
 }
 
