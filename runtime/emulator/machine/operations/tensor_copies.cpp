@@ -458,7 +458,7 @@ const Instruction* copy_tensor(Lanes& s, const Instruction* i) { return begin_te
 // optionally the mask of blocks.
 const Instruction* begin_tensor_copy(Lanes& s, const Instruction* i, const TensorReductions* reductions) {
     const auto access = program::unpacked<TensorAccess>(i);
-    s.warp->has_transfers = true;
+    if (access.what != TensorAccess::What::prefetch) s.warp->has_transfers = true;
     for (const unsigned l : LanesOf{s.mask}) {
         const auto asked = read_tile(s, i, l, access);
         if (!asked) return nullptr;
