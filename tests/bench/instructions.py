@@ -50,6 +50,9 @@ WHAT = {
     "copy": "x.copy() of 4 KiB, and the copy's end",
     "tensor map": "2 arrays of bascule, a map of another, a float",
     "tensor map, exchange": "2 arrays by an exchange table, a map of another, a float",
+    "tensor map, dict": "2 interface dicts, a map of another, a float",
+    "tensor map, bf16": "2 arrays by an exchange table, a map of bf16, a float",
+    "tensor map, fp8": "2 arrays by an exchange table, a map of fp8, a float",
     **{way: f"{way}(...), beyond a kept launcher" for way in WAYS},
 }
 COMPARED = " beside"  # ends the name of the loop with which a way is compared

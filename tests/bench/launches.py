@@ -37,6 +37,7 @@ extern "C" __global__ void mapped(const __grid_constant__ CUtensorMap map, const
     out[i] = a + x[i] + map.opaque[0];
 }
 """
+SMALL_FORMATS = {"bf16": (4, 16), "fp8": (10, 8)}  # DLPack's codes and bits; the fp8 is float8_e4m3fn
 TEXT = kernel(1) + kernel(3) + kernel(MOST // 2) + kernel(MOST)
 
 
@@ -85,9 +86,17 @@ class Launches:
         cases["nothing"] = (bench_native.noop, self.arguments("own"))
         cases["compile again"] = (bascule.compile, (TEXT,))
         cases["copy"] = (self.owners[0].copy, ())
-        for name, kind in (("tensor map", "own"), ("tensor map, exchange", "exchange")):
+        for name, kind in (
+            ("tensor map", "own"),
+            ("tensor map, exchange", "exchange"),
+            ("tensor map, dict", "interface"),
+        ):
             array, *others = self.arrays[kind][:3]
             cases[name] = (self.mapped[GRID, BLOCK], (bascule.tensor_map(array, 256), *others, 2.0))
+        for name, (code, bits) in SMALL_FORMATS.items():
+            tensor = TorchLike(self.pointers[0], (SIZE,), code=code, bits=bits)
+            others = self.arrays["exchange"][1:3]
+            cases[f"tensor map, {name}"] = (self.mapped[GRID, BLOCK], (bascule.tensor_map(tensor, 256), *others, 2.0))
         return cases
 
     def ways(self) -> dict[str, tuple[Loop, Loop]]:

@@ -188,9 +188,9 @@ TEST_CASE("wrong uses of tensor maps are faults with words") {
     CHECK(says(run_tensor(load_of("%map, {0, 0, 0}", "s", "3d"),
                           [](TensorMap& map) {
                               map.rank = 3, map.extents[2] = 1, map.box[2] = 1, map.interleave = 1,
-                              map.strides[1] = 64;
+                              map.strides[1] = 64, map.box[0] = 6;
                           }),
-               "copies one slice of 4 channels"));
+               "copies whole slices of 4 channels"));
     CHECK(says(run_tensor("mov.b64 %at, s; cvta.shared.u64 %at, %at;\n" + load_of("%at, {0, 0}")),
                "is in shared memory"));
     CHECK(says(run_tensor("mov.b64 %at, l; cvta.local.u64 %at, %at;\n" + load_of("%at, {0, 0}")),

@@ -124,7 +124,7 @@ PlainTraits traits_of_dtype(PyObject* dtype) {
 // --- The array ---------------------------------------------------------------------------------------------
 
 /// Returns false if the array is not plain or, with Python's error set, if an attribute raises.
-bool read_attributes(PyObject* object, PlainArray& array) {
+bool read_attributes(PyObject* object, PlainArray& array, Dimensions* extents) {
     const Names& n = names();
     const py::object memory = attribute(object, n.gpu_data);
     if (!memory) return false;
@@ -141,7 +141,7 @@ bool read_attributes(PyObject* object, PlainArray& array) {
     std::int64_t bytes = plain_itemsize(array.traits);
     // The property would report these strides or None. In C order, both mean the same.
     if (!strides || !PyTuple_CheckExact(strides.ptr()) ||
-        !detail::read_plain_shape(shape.ptr(), strides.ptr(), bytes, nullptr)) {
+        !detail::read_plain_shape(shape.ptr(), strides.ptr(), bytes, extents)) {
         return false;
     }
     array.bytes = static_cast<std::uint64_t>(bytes);
@@ -153,10 +153,10 @@ bool read_attributes(PyObject* object, PlainArray& array) {
 
 }  // namespace
 
-bool read_numba_array(PyObject* object, PlainArray& array) {
+bool read_numba_array(PyObject* object, PlainArray& array, Dimensions* shape) {
     bool is_plain = false;
     try {
-        is_plain = read_attributes(object, array);
+        is_plain = read_attributes(object, array, shape);
     } catch (py::error_already_set& error) {
         if (!error.matches(PyExc_Exception)) throw;
         return false;

@@ -11,7 +11,7 @@ namespace bascule::python {
 /// Reads an array whose class is a KnownClass::array, from the attributes that its property reads. Returns true if the
 /// property would describe a plain array; `array` is then the same as read_plain_interface would make it. Returns false
 /// for everything else, including attributes that raise; the caller then calls the property, which reports the error.
-/// May run Python code. Throws: exceptions that are not an Exception, such as KeyboardInterrupt.
-bool read_numba_array(PyObject* object, PlainArray& array);
+/// Stores the extents in `shape`, unless it is null. May run Python code. Throws: exceptions that are not an Exception, such as KeyboardInterrupt.
+bool read_numba_array(PyObject* object, PlainArray& array, Dimensions* shape);
 
 }  // namespace bascule::python

@@ -59,7 +59,10 @@ bool accept_tensor_map(Reading& reading, Slot slot);
 bool accept_tensor(Reading& reading, Slot slot, const TypeProfile& profile);
 bool accept_numba_array(Reading& reading, Slot slot);
 void set_interface(Reading& reading, Slot slot, RememberedType& known);
-std::optional<ArrayView> read_array(Reading& reading, PyObject* object, const Parameter& parameter);
+bool accept_map_of_interface(Reading& reading, const Slot& slot, const TensorMapObject& map,
+                             RememberedType* known);
+std::optional<ArrayView> read_array(Reading& reading, PyObject* object, const Parameter& parameter,
+                                    Attempt& attempt);
 
 using General = Value(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt& attempt);
 General read_own, read_null, read_image, read_tensor_map, read_number, read_raw, read_structure, read_tuple,
@@ -227,6 +230,12 @@ Parameter any_pointer(const Parameter& parameter) {
     return any;
 }
 
+Parameter any_constant_pointer(const Parameter& parameter) {
+    Parameter any = any_pointer(parameter);
+    any.type.constant = true;
+    return any;
+}
+
 Value read_image(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt&) {
     if (!is_image(argument)) return {};
     const ImageReference image = as_image(argument);
@@ -261,8 +270,8 @@ Value read_image(Reading& reading, PyObject* argument, const Parameter& paramete
 // --- A tensor map. Its array is read again for each launch, which may find it at another address
 
 /// Accepts the map of one of Bascule's arrays, which never move, for a parameter by value.
-[[gnu::always_inline]] inline bool accept_map_of_own(Reading& reading, Slot slot, const TensorMapObject& map,
-                                                     const ArrayObject& own) {
+[[gnu::always_inline]] inline bool accept_map_of_own(Reading& reading, const Slot& slot,
+                                                     const TensorMapObject& map, const ArrayObject& own) {
     if (!(own.device == reading.home.device) || own.view.stream.device >= 0) return false;
     slot.pack.set_tensor_map(slot.index, slot.parameter, map.first().encoded().data(),
                              own.view.stream.handle);
@@ -271,18 +280,10 @@ Value read_image(Reading& reading, PyObject* argument, const Parameter& paramete
     return true;
 }
 
-/// Reads the map's array by the exchange table of its type. Accepts the map if the array is contiguous and has the
-/// address and the shape with which the map was encoded.
-bool accept_map_of_tensor(Reading& reading, Slot slot, const TensorMapObject& map) {
-    PyObject* const array = map.array.ptr();
-    const RememberedType* const known = remembered_type(Py_TYPE(array));
-    if (known == nullptr || known->profile.table == nullptr) return false;
-    PlainArray plain;
-    Dimensions shape;
-    if (!read_plain_tensor(array, known->profile, map.parameter(), reading.home, reading.owners,
-                           reading.work_stream, plain, &shape))
-        return false;
-    return map.look([&](const TensorMap& current) {
+/// Accepts the map if its array, which was read as plain, has the address and the shape with which the map was encoded.
+[[gnu::always_inline]] inline bool accept_map_of_plain(const Slot& slot, const TensorMapObject& map,
+                                                       const PlainArray& plain, const Dimensions& shape) {
+    return map.look([&](const TensorMap& current) __attribute__((always_inline)) {
         const ArrayView& encoded = current.argument().array;
         if (plain.pointer != encoded.pointer || !encoded.c_contiguous ||
             !std::ranges::equal(shape, encoded.shape))
@@ -292,15 +293,28 @@ bool accept_map_of_tensor(Reading& reading, Slot slot, const TensorMapObject& ma
     });
 }
 
+/// Reads the map's array by the exchange table of its type.
+bool accept_map_of_tensor(Reading& reading, const Slot& slot, const TensorMapObject& map,
+                          const TypeProfile& profile) {
+    PlainArray plain;
+    Dimensions shape;
+    return read_plain_tensor(map.array.ptr(), profile, map.parameter(), reading.home, reading.owners,
+                             reading.work_stream, plain, &shape) &&
+           accept_map_of_plain(slot, map, plain, shape);
+}
+
 /// The fast path for tensor maps, which is tried after those of arrays and numbers.
 [[gnu::noinline]] bool accept_tensor_map(Reading& reading, Slot slot) {
     const TensorMapObject* const map = as_tensor_map(slot.argument);
     if (map == nullptr || !can_hold_tensor_map(slot.parameter) ||
         slot.parameter.alignment < tensor_map_alignment)
         return false;
-    const ArrayObject* const own = as_array(map->array.ptr());
-    return own != nullptr ? accept_map_of_own(reading, slot, *map, *own)
-                          : accept_map_of_tensor(reading, slot, *map);
+    PyObject* const array = map->array.ptr();
+    if (const ArrayObject* const own = as_array(array)) return accept_map_of_own(reading, slot, *map, *own);
+    RememberedType* const known = remembered_type(Py_TYPE(array));
+    if (known == nullptr) return false;
+    if (known->profile.table != nullptr) return accept_map_of_tensor(reading, slot, *map, known->profile);
+    return known->profile.was_array && accept_map_of_interface(reading, slot, *map, known);
 }
 
 /// Whether the parameter takes a pointer, as far as is known before a template's function is chosen.
@@ -309,17 +323,23 @@ bool takes_pointer(const Parameter& parameter) noexcept {
            (parameter.bytes == 0 && parameter.spelling.find('*') != std::string::npos);
 }
 
-Value read_tensor_map(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt&) {
-    const TensorMapObject* const map = as_tensor_map(argument);
-    if (map == nullptr) return {};
-    std::optional<ArrayView> view = read_array(reading, map->array.ptr(), parameter);
-    if (!view) reject(ErrorKind::value, "the array of the tensor map has lost its memory: make it again.");
-    const SharedTensorMap current = map->current(*view);
+/// The argument for a map whose array is now `view`.
+TensorMapArgument map_argument(Reading& reading, const TensorMapObject& map, const Parameter& parameter,
+                               ArrayView view) {
+    const SharedTensorMap current = map.current(view);
     TensorMapArgument made = current->argument();
-    made.array = *std::move(view);
+    made.array = std::move(view);
     if (takes_pointer(parameter)) made.address = without_gil([&] { return current->address(); });
     reading.owners.keep(current.owner(), 0);
     return made;
+}
+
+Value read_tensor_map(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt& attempt) {
+    const TensorMapObject* const map = as_tensor_map(argument);
+    if (map == nullptr) return {};
+    std::optional<ArrayView> view = read_array(reading, map->array.ptr(), parameter, attempt);
+    if (!view) reject(ErrorKind::value, "the array of the tensor map has lost its memory: make it again.");
+    return map_argument(reading, *map, parameter, *std::move(view));
 }
 
 // --- Numbers
@@ -451,12 +471,16 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
 
 // --- An array with __cuda_array_interface__
 
-/// Accepts a plain array if the parameter takes its elements and its order is known: it names a stream, or has version 3.
+/// Whether a parameter with these traits takes the elements of a plain array, and the array's order is known: it names a
+/// stream, or has version 3.
+[[gnu::always_inline]] inline bool takes_plain(Reading& reading, PlainTraits parameter,
+                                               const PlainArray& plain) {
+    return (plain.stream || plain.version == 3) && accepts(parameter, plain.traits) && plain.is_aligned() &&
+           is_known_at_home(plain.pointer, reading.home);
+}
+
 [[gnu::always_inline]] inline bool accept_plain(Reading& reading, Slot slot, const PlainArray& plain) {
-    if ((!plain.stream && plain.version != 3) || !accepts(slot.parameter.plain, plain.traits) ||
-        !plain.is_aligned() || !is_known_at_home(plain.pointer, reading.home)) {
-        return false;
-    }
+    if (!takes_plain(reading, slot.parameter.plain, plain)) return false;
     reading.owners.keep(slot.argument, plain.bytes);
     slot.pack.set_accepted(slot.index, slot.parameter, plain.pointer, plain.stream.handle);
     slot.pack.note_interface_stream(slot.index, plain.stream.handle);
@@ -466,8 +490,8 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
 /// Accepts an array of Numba without calling the property that describes it.
 [[gnu::noinline]] bool accept_numba_array(Reading& reading, Slot slot) {
     PlainArray plain;
-    return reading.options == nullptr && interface_sync() && read_numba_array(slot.argument, plain) &&
-           accept_plain(reading, slot, plain);
+    return reading.options == nullptr && interface_sync() &&
+           read_numba_array(slot.argument, plain, nullptr) && accept_plain(reading, slot, plain);
 }
 
 /// The stream that producers are asked to be ready for: the launch's, as far as it is known.
@@ -534,6 +558,56 @@ ArrayView view_of(Reading& reading, PyObject* argument, PyObject* descriptor, co
         return;
     }
     set_descriptor(reading, slot, descriptor.ptr());
+}
+
+/// Accepts a map whose array was read by its interface.
+[[gnu::always_inline]] inline bool accept_plain_map(Reading& reading, const Slot& slot,
+                                                    const TensorMapObject& map, const PlainArray& plain,
+                                                    const Dimensions& shape) {
+    if (!takes_plain(reading, map.parameter().plain, plain) || !accept_map_of_plain(slot, map, plain, shape))
+        return false;
+    reading.owners.keep(map.array.ptr(), plain.bytes);
+    slot.pack.note_interface_stream(slot.index, plain.stream.handle);
+    return true;
+}
+
+/// Accepts a map of an array of Numba without calling the property that describes the array.
+[[gnu::noinline]] bool accept_map_of_numba(Reading& reading, const Slot& slot, const TensorMapObject& map) {
+    PlainArray plain;
+    Dimensions shape;
+    return reading.options == nullptr && interface_sync() &&
+           read_numba_array(map.array.ptr(), plain, &shape) &&
+           accept_plain_map(reading, slot, map, plain, shape);
+}
+
+/// Continues accept_map_of_interface by the general path. If `descriptor` is null, Python's error says why.
+[[gnu::noinline]] void set_map_descriptor(Reading& reading, const Slot& slot, const TensorMapObject& map,
+                                          PyObject* descriptor) {
+    if (descriptor == nullptr) return set_general(reading, slot, {.absence = take_absence()});
+    const Parameter any = any_constant_pointer(slot.parameter);
+    ArrayView view = view_of(reading, map.array.ptr(), descriptor, any);
+    slot.pack.set(slot.index, map_argument(reading, map, slot.parameter, std::move(view)));
+}
+
+/// Reads the array of a map whose type's objects were arrays before, by the fast or the general path. Gets its descriptor
+/// once. Returns false if the array is read by other protocols.
+bool accept_map_of_interface(Reading& reading, const Slot& slot, const TensorMapObject& map,
+                             RememberedType* known) {
+    PyObject* const array = map.array.ptr();
+    if (known->profile.code.is(KnownClass::array)) [[unlikely]] {
+        if (accept_map_of_numba(reading, slot, map)) return true;
+        known = remembered_type(Py_TYPE(array));  // Python code may have run
+        if (known == nullptr) return false;
+    }
+    const bool usual = reading.options == nullptr && interface_sync() && !known->profile.state.any;
+    PlainArray plain;
+    Dimensions shape;
+    const auto descriptor =
+        py::reinterpret_steal<py::object>(call_interface(array, known->profile.interface));
+    if (!descriptor || !usual || !read_plain_interface(descriptor.ptr(), known->keys, plain, &shape) ||
+        !accept_plain_map(reading, slot, map, plain, shape)) [[unlikely]]
+        set_map_descriptor(reading, slot, map, descriptor.ptr());
+    return true;
 }
 
 Value read_interface(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt& attempt) {
@@ -616,10 +690,9 @@ Value refuse_unknown(Reading&, PyObject* argument, const Parameter& parameter, A
 }
 
 /// Reads an array that is part of another argument, and keeps it for the launch. Empty if the object is not a device array.
-std::optional<ArrayView> read_array(Reading& reading, PyObject* object, const Parameter& parameter) {
-    Parameter any = any_pointer(parameter);
-    any.type.constant = true;
-    Attempt attempt;
+std::optional<ArrayView> read_array(Reading& reading, PyObject* object, const Parameter& parameter,
+                                    Attempt& attempt) {
+    const Parameter any = any_constant_pointer(parameter);
     for (General* const read : {&read_own, &read_tensor, &read_interface}) {
         if (const Value value = read(reading, object, any, attempt)) return std::get<ArrayView>(*value);
     }
@@ -634,7 +707,8 @@ std::optional<ArrayView> read_array(Reading& reading, PyObject* object, const Pa
 std::optional<ArrayView> read_array_alone(PyObject* object, Device& device) {
     OwnerList owners;
     Reading reading(device, owners, nullptr, nullptr);
-    std::optional<ArrayView> view = read_array(reading, object, {});
+    Attempt attempt;
+    std::optional<ArrayView> view = read_array(reading, object, {}, attempt);
     device = reading.home.device;
     return view;
 }

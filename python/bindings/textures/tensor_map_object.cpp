@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 
 #include "context/device_object.hpp"
@@ -137,7 +138,9 @@ TensorMapObject::TensorMapObject(py::object the_array, const ArrayView& view, Te
                                  Device device)
     : array(std::move(the_array)), options(std::move(the_options)), map_(view, options, device) {
     parameter_.type.constant = true;
-    parameter_.plain = plain_traits(view.dtype, true);
+    // DLPack's types have traits that those of numbers equal; small formats have no others.
+    if (const auto type = dlpack::data_type_of(view.dtype))
+        parameter_.plain = dlpack::traits_of(*type) | bascule::detail::readonly_trait;
 }
 
 SharedTensorMap TensorMapObject::newest() const {

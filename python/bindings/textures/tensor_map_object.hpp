@@ -40,7 +40,7 @@ class TensorMapObject {
     SharedTensorMap newest() const;
     /// Calls `look` with the newest map, which is not replaced during the call. `look` runs no Python code.
     template <class Look>
-    bool look(const Look& look) const {
+    [[gnu::always_inline]] bool look(const Look& look) const {
         const std::lock_guard lock(mutex_);
         return look(*map_);
     }

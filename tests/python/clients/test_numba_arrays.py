@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import require_tensor_maps
 
 import bascule
 
@@ -125,6 +126,22 @@ def test_it_is_what_the_property_says_for_every_type_and_stream(cuda, seen, rng,
         expected = outcome(seen, Described(array), name)
         for _ in range(2):
             assert outcome(seen, array, name) == expected
+
+
+def test_a_tensor_map_of_an_array_is_passed_without_its_property(cuda, seen):
+    require_tensor_maps()
+    text = "__global__ void first(const __grid_constant__ CUtensorMap map, CUtensorMap* out) { *out = map; }"
+    module, out = bascule.compile("#include <cuda.h>\n" + text), bascule.zeros(1, "V128")
+    array, other = (cuda.to_device(np.zeros((4, 32), "f4")) for _ in range(2))
+    seen(cuda.to_device(np.zeros(8, "f4")))  # learns the layout of Numba's class
+    map = bascule.tensor_map(array, (2, 16))
+    with property_reads() as reads:
+        module.first[1, 1](map, out)
+    assert reads == []
+    assert out.copy_to_host().tobytes() == map.encoded
+    before, array.gpu_data = map.encoded, other.gpu_data
+    module.first[1, 1](map, out)
+    assert out.copy_to_host().tobytes() == map.encoded != before
 
 
 def test_what_is_not_plain_goes_by_the_property(cuda, seen):

@@ -66,11 +66,10 @@ def test_a_product_of_one_warpgroup_with_four_stages(kind):
     shape, types, scales, dtype, tolerance = KINDS[kind]
     per_row = 128 // np.dtype(dtype).itemsize
     m, n, steps = 128, 64, 6
-    a, b, exact, magnitude = operands(kind, m, n, steps * per_row)
+    maps, exact, magnitude = operands(kind, m, n, steps * per_row)
     out = bascule.to_device(np.full((m, n), -7, "i4" if tolerance == 0 else "f4"))
     element = "int" if tolerance == 0 else "float"
     module = compiled(multiply("multiply", shape, types, scales) + PARTS + text, PER_ROW=per_row, ELEMENT=element)
-    maps = [bascule.tensor_map(bascule.to_device(x), (64, per_row), swizzle=128) for x in (a, b)]
     config = bascule.LaunchConfig((n // 64, m // 64), 128, shared_bytes=4 * sum(each.bytes for each in maps))
     module["gemm"][config](*maps, out, n, steps)
     check(out, exact, magnitude, tolerance)

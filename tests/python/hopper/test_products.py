@@ -59,8 +59,15 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(MAP a, MAP b, ELEMENT*
 """
 
 
-def operands(kind: str, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A, B transposed, their exact product, and the sums of the products' magnitudes."""
+def tiles_of(array: np.ndarray, rows: int) -> bascule.TensorMap:
+    """Returns a map of the array in device memory, with tiles of rows of 128 bytes."""
+    return bascule.tensor_map(bascule.to_device(array), (rows, 128 // array.itemsize), swizzle=128)
+
+
+def operands(
+    kind: str, m: int, n: int, k: int, rows: tuple[int, int] = (64, 64)
+) -> tuple[list[bascule.TensorMap], np.ndarray, np.ndarray]:
+    """Returns maps of A and of B transposed, their exact product, and the sums of the products' magnitudes."""
     dtype, tolerance = np.dtype(KINDS[kind][3]), KINDS[kind][4]
     rng = np.random.default_rng(5)
     if tolerance == 0:
@@ -72,7 +79,8 @@ def operands(kind: str, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray,
         wide = "f8"
         if kind == "tf32":
             a, b = ((x.view("u4") & 0xFFFFE000).view("f4") for x in (a, b))
-    return a, b, a.astype(wide) @ b.astype(wide).T, np.abs(a.astype(wide)) @ np.abs(b.astype(wide)).T
+    maps = [tiles_of(x, count) for x, count in zip((a, b), rows, strict=True)]
+    return maps, a.astype(wide) @ b.astype(wide).T, np.abs(a.astype(wide)) @ np.abs(b.astype(wide)).T
 
 
 def check(out: bascule.DeviceArray, exact: np.ndarray, magnitude: np.ndarray, tolerance: float) -> None:
@@ -84,11 +92,10 @@ def test_a_pipelined_product_with_a_warpgroup_that_loads(kind):
     shape, types, scales, dtype, tolerance = KINDS[kind]
     per_row = 128 // np.dtype(dtype).itemsize
     m, n, k = 256, 128, 5 * per_row
-    a, b, exact, magnitude = operands(kind, m, n, k)
+    maps, exact, magnitude = operands(kind, m, n, k, (128, 64))
     out = bascule.to_device(np.full((m, n), -7, "i4" if tolerance == 0 else "f4"))
     text = multiply("multiply", shape, types, scales) + SPECIALISED
     module = compiled(text, PER_ROW=per_row, ELEMENT="int" if tolerance == 0 else "float")
-    maps = [bascule.tensor_map(bascule.to_device(x), (rows, per_row), swizzle=128) for x, rows in ((a, 128), (b, 64))]
     config = bascule.LaunchConfig((n // 64, m // 128), 384, shared_bytes=3 * sum(each.bytes for each in maps))
     module["gemm"][config](*maps, out, n, k // per_row)
     check(out, exact, magnitude, tolerance)
@@ -130,22 +137,19 @@ F16 = multiply("multiply", *KINDS["f16"][:3])
 
 @pytest.mark.parametrize(("m", "n", "k"), [(128, 192, 256), (100, 72, 136)])
 def test_a_product_that_is_stored_by_tma_as_halves(m, n, k):
-    a, b, exact, magnitude = operands("f16", m, n, k)
+    maps, exact, magnitude = operands("f16", m, n, k)
     out = bascule.to_device(np.full((m, n), np.nan, "f2"))
     module = compiled("#include <cuda_fp16.h>\n" + F16 + SIMPLE, RESULT="__half", EPILOGUE="store")
-    a_map, b_map = (bascule.tensor_map(bascule.to_device(x), (64, 64), swizzle=128) for x in (a, b))
-    c_map = bascule.tensor_map(out, (64, 64))
-    module["gemm"][(-(-n // 64), -(-m // 64)), 128](a_map, b_map, c_map, -(-k // 64))
+    module["gemm"][(-(-n // 64), -(-m // 64)), 128](*maps, bascule.tensor_map(out, (64, 64)), -(-k // 64))
     check(out, exact, magnitude + 1, 2**-9)
 
 
 def test_a_product_whose_parts_along_k_are_added_by_tma():
     m, n, k, parts = 128, 128, 512, 4
-    a, b, exact, magnitude = operands("f16", m, n, k)
+    maps, exact, magnitude = operands("f16", m, n, k)
     out = bascule.zeros((m, n), "f4")
     module = compiled(F16 + SIMPLE, RESULT="float", EPILOGUE="add")
-    a_map, b_map = (bascule.tensor_map(bascule.to_device(x), (64, 64), swizzle=128) for x in (a, b))
-    module["gemm"][(n // 64, m // 64, parts), 128](a_map, b_map, bascule.tensor_map(out, (64, 64)), k // 64 // parts)
+    module["gemm"][(n // 64, m // 64, parts), 128](*maps, bascule.tensor_map(out, (64, 64)), k // 64 // parts)
     check(out, exact, magnitude, 1e-5)
 
 
@@ -181,11 +185,9 @@ extern "C" __global__ void __cluster_dims__(1, 2, 1) gemm(MAP a, MAP b, float* o
 
 def test_a_product_in_clusters_with_multicast():
     m, n, k = 256, 128, 192
-    a, b, exact, magnitude = operands("f16", m, n, k)
+    maps, exact, magnitude = operands("f16", m, n, k, (64, 32))
     out = bascule.full((m, n), np.nan, "f4")
-    a_map = bascule.tensor_map(bascule.to_device(a), (64, 64), swizzle=128)
-    b_map = bascule.tensor_map(bascule.to_device(b), (32, 64), swizzle=128)
-    compiled(F16 + CLUSTER)["gemm"][(n // 64, m // 64), 128](a_map, b_map, out, n, k // 64)
+    compiled(F16 + CLUSTER)["gemm"][(n // 64, m // 64), 128](*maps, out, n, k // 64)
     check(out, exact, magnitude, 1e-5)
 
 
@@ -220,8 +222,7 @@ def test_attention_whose_tiles_arrive_by_tma():
     q, k = (rng.standard_normal((rows, 64)).astype("f4").astype(ml_dtypes.bfloat16) for rows in (64, 192))
     v = rng.standard_normal((192, 64)).astype("f2")
     out = bascule.full((64, 64), np.nan, "f4")
-    maps = [bascule.tensor_map(bascule.to_device(x), (64, 64), swizzle=128) for x in (q, k, v)]
-    compiled(functions + text)["attention"][1, 128](*maps, out, 192)
+    compiled(functions + text)["attention"][1, 128](*(tiles_of(x, 64) for x in (q, k, v)), out, 192)
     scores = q.astype("f8") @ k.astype("f8").T / 8
     weights = np.exp(scores - scores.max(1, keepdims=True))
     right = weights / weights.sum(1, keepdims=True) @ v.astype("f8")

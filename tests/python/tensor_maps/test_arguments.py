@@ -159,6 +159,30 @@ class Moving:
 
 
 @pytest.mark.parametrize("name", ["value", "pointer"])
+def test_a_launch_reads_the_interface_once(module, name) -> None:
+    source, other, out = ForeignArray(image()), image(), words()
+    map = bascule.tensor_map(source, (2, 16))
+    fields = dict(other.__cuda_array_interface__)
+    # As it was made, by the fast path, at another address, with strides, without a stream, and by other words.
+    for changes in ({}, {}, {"data": fields["data"]}, {"strides": (128, 4)}, {"version": 2, "stream": None}, {}):
+        source.changes, before = changes, source.reads
+        module[name][1, 16].options(sync="version" not in changes)(map, out)
+        assert source.reads == before + 1
+        assert out.copy_to_host().tolist() == encoded(map)
+    assert map.array is source
+
+    def lost(self: ForeignArray) -> None:
+        source.reads += 1
+        raise AttributeError("freed")
+
+    before, source.__class__ = source.reads, type("Lost", (ForeignArray,), {"__cuda_array_interface__": property(lost)})
+    for _ in range(2):
+        with pytest.raises(bascule.ArgumentError, match="the array of the tensor map has lost its memory"):
+            module[name][1, 16](map, out)
+    assert source.reads == before + 2
+
+
+@pytest.mark.parametrize("name", ["value", "pointer"])
 def test_it_is_encoded_again_when_the_array_has_moved(module, name) -> None:
     moving = Moving(image())
     map, out = bascule.tensor_map(moving, (2, 16)), words()
@@ -254,12 +278,17 @@ def test_arrays_of_dlpack_alone_have_maps(module) -> None:
     assert out.copy_to_host().tolist() == encoded(map)
 
 
-def test_a_tensor_of_an_exchange_table_is_encoded_again_when_it_was_resized(module) -> None:
+@pytest.mark.parametrize(("code", "bits"), [(2, 32), (4, 16), (10, 8), (6, 8)])
+def test_a_tensor_of_an_exchange_table_is_encoded_again_when_it_was_resized(module, code, bits) -> None:
+    """The elements are float32, bfloat16, float8_e4m3fn and bool."""
     array, out = image(), words()
-    foreign = exchange_native.Tensor(address(array), (4, 32), owner=array)
+    foreign = exchange_native.Tensor(address(array), (4, 32), owner=array, code=code, bits=bits)
     map = bascule.tensor_map(foreign, (2, 16))
     for shape in ((4, 32), (4, 32), (2, 64), (8, 16), (4, 32)):
-        foreign.__init__(address(array), shape, owner=array)  # type: ignore[misc]
+        foreign.__init__(address(array), shape, owner=array, code=code, bits=bits)  # type: ignore[misc]
         module.value[1, 16](map, out)
         assert out.copy_to_host().tolist() == encoded(map)
         assert map.shape == shape
+    foreign.__init__(address(array), (4, 32), owner=array, code=1, bits=bits)  # type: ignore[misc]
+    with pytest.raises(bascule.ArgumentError, match=r"the tensor map was made of .*uint.* now: make it again"):
+        module.value[1, 16](map, out)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("hopper")
 class Convolution:
     """Images and the positions of a filter over them, from a convolution's formulas."""
 
-    def __init__(self, rng: np.random.Generator, dimensions: int, swizzle: int = 0) -> None:
+    def __init__(self, rng: np.random.Generator, dimensions: int, swizzle: int = 0, interleave: int = 0) -> None:
         self.pixels = [int(rng.integers(3, 8)) for _ in range(dimensions)]  # width first
         self.filter = [int(rng.integers(1, 4)) for _ in range(dimensions)]
         self.padding = [int(rng.integers(0, 3)) for _ in range(dimensions)]
@@ -26,10 +26,12 @@ class Convolution:
             (n + 2 * p - f) // s + 1
             for n, p, f, s in zip(self.pixels, self.padding, self.filter, self.step, strict=True)
         ]
-        strides, stride = [], 2 * self.channels
+        strides, stride = [], interleave or 2 * self.channels
         for extent in self.pixels:
             strides.append(stride)
             stride *= extent
+        if interleave:
+            stride *= 2 * self.channels // interleave  # all slices of an image
         self.map = Map(
             "f16",
             [self.channels, *self.pixels, self.images],
@@ -37,9 +39,10 @@ class Convolution:
             steps=[1, *self.step, 1],
             lower=[-p for p in self.padding],
             upper=[p - (f - 1) for p, f in zip(self.padding, self.filter, strict=True)],
-            channels=8,
+            channels=8 if interleave != 32 else 16,
             pixels=int(rng.integers(1, 60)),
             swizzle=swizzle,
+            interleave=interleave,
         )
         self.values = rng.standard_normal((self.images, *reversed(self.pixels), self.channels)).astype("f2")
 
@@ -56,10 +59,12 @@ class Convolution:
         return [*at, number]
 
     def elements(self, first: int, channel: int, offset: list[int]):
-        for row in range(self.map.pixels):
-            *at, image = self.base(first + row)
-            for k in range(self.map.channels):
-                yield row, k, (channel + k, *(a + o for a, o in zip(at, offset, strict=True)), image)
+        for s, begin in enumerate(self.map.slices):
+            for row in range(self.map.pixels):
+                *at, image = self.base(first + row)
+                pixel = [a + o for a, o in zip(at, offset, strict=True)]
+                for k in range(self.map.row // self.map.size):
+                    yield s * self.map.pixels + row, k, (channel + begin + k, *pixel, image)
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
@@ -74,6 +79,27 @@ def test_columns_of_a_convolution_are_loaded(dimensions, seed):
         loaded = load(made.map, bascule.to_device(made.values), at, columns=True)
         expected = made.map.loaded(made.values.reshape(-1).view("u1"), made.elements(first, channel, offset))
         np.testing.assert_array_equal(loaded, expected, str((made.map, at)))
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_of_an_interleaved_tensor_are_loaded_and_stored(dimensions, seed):
+    """A tile has all its pixels of one slice, and then those of the next."""
+    rng = np.random.default_rng([dimensions, seed, 1])
+    for interleave in (16, 32):
+        made = Convolution(rng, dimensions, 32 if interleave == 32 else 0, interleave)
+        per_slice = interleave // 2
+        made.map.channels = per_slice * int(rng.integers(1, 4))
+        first, channel = int(rng.integers(made.positions)), per_slice * int(rng.integers(-1, 2))
+        offset = [int(rng.integers(f)) for f in made.filter]
+        memory, tensor = made.values.reshape(-1).view("u1"), bascule.to_device(made.values)
+        loaded = load(made.map, tensor, [channel, *made.base(first), *offset], columns=True)
+        expected = made.map.loaded(memory, made.elements(first, channel, offset))
+        np.testing.assert_array_equal(loaded, expected, str((made.map, first, channel, offset)))
+        tile = rng.integers(0, 256, made.map.span, dtype="u1")
+        store(f"store_columns{dimensions + 2}", made.map, tensor, [0, *made.base(first)], tile)
+        expected = made.map.stored(memory, tile, made.elements(first, 0, [0] * dimensions))
+        np.testing.assert_array_equal(tensor.copy_to_host().reshape(-1).view("u1"), expected)
 
 
 def test_the_manuals_example():

@@ -126,6 +126,45 @@ def test_slices_of_an_interleaved_tensor(rng, interleave, rank):
             np.testing.assert_array_equal(tile[0, 1:], values[1, 1, :2])
 
 
+def random_slices(rng: np.random.Generator, rank: int) -> tuple[Map, list[int]]:
+    """Returns a map of an interleaved tensor with tiles of up to three slices, and where the tile starts."""
+    element, interleave = str(rng.choice(list(ELEMENTS))), int(rng.choice([16, 32]))
+    size = np.dtype(ELEMENTS[element][1]).itemsize
+    per_slice = interleave // size
+    swizzle = 32 if interleave == 32 else int(rng.choice([0, *SWIZZLES]))
+    slices, box = int(rng.integers(1, 4)), [per_slice * int(rng.integers(1, 4))]
+    box += [int(rng.integers(1, [0, 0, 0, 6, 4, 3][rank] + 1)) for _ in range(rank - 1)]
+    steps = [1, *(int(rng.choice([1, 1, 2, 3])) for _ in range(rank - 1))]
+    pixels = [int(rng.integers(1, 3 * n + 1)) for n in box[1:]]
+    strides, stride = [], interleave
+    for extent in pixels[:-1]:
+        strides.append(stride)
+        stride *= extent
+    extents = [per_slice * slices - int(rng.integers(per_slice)), *pixels]
+    nan = element in FLOATS and bool(rng.integers(2))
+    made = Map(element, extents, [*strides, stride * slices], box, steps, swizzle, interleave, nan)
+    start = [int(rng.integers(-n, extent + 1)) for n, extent in zip(box, extents, strict=True)]
+    start[0] = start[0] // per_slice * per_slice
+    return made, start
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_tiles_of_slices_are_loaded_and_stored(rank, seed):
+    rng = np.random.default_rng([rank, seed, 2])
+    for _ in range(3):
+        map, start = random_slices(rng, rank)
+        memory = rng.integers(0, 256, map.strides[-1] * map.extents[-1], dtype="u1")
+        shift, tensor = 128 * int(rng.integers(9)), bascule.to_device(memory)
+        loaded = load(map, tensor, start, shift)
+        np.testing.assert_array_equal(loaded, map.loaded(memory, map.tile(start), shift), str((map, start, shift)))
+        start = [max(each, 0) for each in start]
+        tile = rng.integers(0, 256, map.span, dtype="u1")
+        store(f"store{rank}", map, tensor, start, tile, shift)
+        stored = map.stored(memory, tile, map.tile(start), shared=shift)
+        np.testing.assert_array_equal(tensor.copy_to_host(), stored, str((map, start, shift)))
+
+
 def test_before_its_wait_a_tile_is_poison(rng, emulated):
     values = rng.integers(0, 255, (8, 64), dtype="u1")
     map = contiguous("u8", [64, 8], box=[64, 8])

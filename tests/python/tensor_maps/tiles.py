@@ -74,8 +74,13 @@ class Map:
 
     @property
     def row(self) -> int:
-        """Bytes of a row of the tile."""
-        return (self.channels or self.box[0]) * self.size
+        """Bytes of a row of the tile, which has one slice of an interleaved tensor."""
+        return self.interleave or (self.channels or self.box[0]) * self.size
+
+    @property
+    def slices(self) -> range:
+        """The first element of each slice of the tile, counted from the tile's first element."""
+        return range(0, self.channels or self.box[0], self.row // self.size)
 
     @property
     def pitch(self) -> int:
@@ -85,8 +90,9 @@ class Map:
     @property
     def rows(self) -> int:
         if self.pixels:
-            return self.pixels
-        return int(np.prod([-(-self.box[d] // self.step(d)) for d in range(1, self.rank)], dtype=int))
+            return self.pixels * len(self.slices)
+        pixels = int(np.prod([-(-self.box[d] // self.step(d)) for d in range(1, self.rank)], dtype=int))
+        return pixels * len(self.slices)
 
     @property
     def bytes(self) -> int:
@@ -130,11 +136,17 @@ class Map:
         return slice_number * slice_bytes + inside + outer
 
     def tile(self, start: Sequence[int]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-        """Yields row, element of the row and coordinates of each element of a tile."""
+        """Yields row, element of the row and coordinates of each element of a tile.
+
+        As in the tensor, the images are outermost, and the pixels are innermost in each slice.
+        """
         steps = [range(0, self.box[d], self.step(d)) for d in range(1, self.rank)]
-        for row, outer in enumerate(itertools.product(*reversed(steps))):
-            for k in range(self.box[0]):
-                yield row, k, (start[0] + k, *(a + b for a, b in zip(start[1:], reversed(outer), strict=True)))
+        images, pixels = steps[-1:], steps[-2::-1]
+        for row, (*at,) in enumerate(itertools.product(*images, self.slices, *pixels)):
+            image, (first, *pixel) = at[: len(images)], at[len(images) :]
+            outer = [*reversed(pixel), *image]
+            for k in range(self.row // self.size):
+                yield row, k, (start[0] + first + k, *(a + b for a, b in zip(start[1:], outer, strict=True)))
 
     def place(self, row: int, k: int, shared: int) -> int:
         """Returns where an element is in the tile's bytes, which are at byte `shared` of shared memory."""

@@ -40,12 +40,17 @@ struct AskedTile {
     u64 shared = 0;               ///< where the tile starts in the shared memory of a block, for its swizzle
     std::size_t rank() const { return map.rank; }
 
-    u32 row_bytes() const { return map.row_elements() * map.element_bytes(); }
+    /// Elements of a row: of one slice of an interleaved tensor.
+    u32 row_elements() const {
+        return map.interleave == 0 ? map.row_elements() : map.slice_bytes() / map.element_bytes();
+    }
+    u32 slices() const { return map.row_elements() / row_elements(); }
+    u32 row_bytes() const { return row_elements() * map.element_bytes(); }
     /// The distance between rows in shared memory: a swizzle pads rows to its width.
     u32 pitch() const { return map.swizzle == 0 ? row_bytes() : map.swizzle_bytes(); }
     u64 rows() const {
-        if (map.im2col) return map.pixels;
-        u64 made = 1;
+        u64 made = slices();
+        if (map.im2col) return made * map.pixels;
         for (std::size_t d = 1; d < rank(); ++d) made *= map.box_elements(d);
         return made;
     }
@@ -88,16 +93,16 @@ std::byte* place_of_map(Lanes& s, const Instruction* i, unsigned lane, u64 addre
 
 // --- rules of a copy ---------------------------------------------------------------------------------------
 
-// Returns why an interleaved layout is not supported; empty if it is. The manual does not say how several slices lie in shared
-// memory, so a tile has one.
-std::string why_not_one_slice(const AskedTile& tile) {
+// Returns why an interleaved layout is not supported; empty if it is. The manual does not say how parts of slices lie in
+// shared memory.
+std::string why_not_whole_slices(const AskedTile& tile) {
     const TensorMap& map = tile.map;
     if (map.interleave == 0) return {};
-    const u32 channels = map.slice_bytes() / map.element_bytes();
-    if (map.row_elements() == channels && tile.start[0] % channels == 0 && map.steps[0] == 1) return {};
+    const u32 channels = tile.row_elements();
+    if (map.row_elements() % channels == 0 && tile.start[0] % channels == 0 && map.steps[0] == 1) return {};
     return fmt::format(
-        "the emulated device copies one slice of {} channels of an interleaved tensor at a time, and this "
-        "tile has {} from channel {} on, with a step of {}",
+        "the emulated device copies whole slices of {} channels of an interleaved tensor, and this tile has {} from "
+        "channel {} on, with a step of {}",
         channels, map.row_elements(), tile.start[0], map.steps[0]);
 }
 
@@ -126,7 +131,7 @@ std::string why_not_at(const AskedTile& tile) {
             return fmt::format("the offset of dimension {} is {}, and not 0 to {}", d, tile.offset[d - 1],
                                most);
     }
-    return why_not_one_slice(tile);
+    return why_not_whole_slices(tile);
 }
 
 std::string why_not(const AskedTile& tile, const TensorAccess& access) {
@@ -190,23 +195,38 @@ class Rows {
     }
 
   private:
+    // Slices are in the order that they have in the tensor: each has the pixels of an image, and the images are outermost.
     bool translate_box() {
         const TensorMap& map = tile_.map;
-        std::array<u32, 5> index{};
+        const std::size_t rank = tile_.rank();
+        std::array<u32, 5> index{};  // index[0] counts slices
         for (u64 left = tile_.rows(); left > 0; --left) {
             std::array<s64, 5> at = tile_.start;
-            for (std::size_t d = 1; d < tile_.rank(); ++d) at[d] += s64{index[d]} * map.steps[d];
+            at[0] += s64{index[0]} * tile_.row_elements();
+            for (std::size_t d = 1; d < rank; ++d) at[d] += s64{index[d]} * map.steps[d];
             if (!add_row(at)) return false;
-            for (std::size_t d = 1; d < tile_.rank() && ++index[d] == map.box_elements(d); ++d) index[d] = 0;
+            for (std::size_t k = 1; k <= rank; ++k) {  // the dimensions of pixels, slices, images
+                const std::size_t d = k == rank ? rank - 1 : k + 1 == rank ? 0 : k;
+                if (++index[d] < (d == 0 ? tile_.slices() : map.box_elements(d))) break;
+                index[d] = 0;
+            }
+        }
+        return true;
+    }
+
+    bool translate_columns() {
+        for (u32 slice = 0; slice < tile_.slices(); ++slice) {
+            if (!translate_columns(s64{slice} * tile_.row_elements())) return false;
         }
         return true;
     }
 
     // The filter moves by the steps, from the lower corner to the upper one in each dimension, and then to the next image.
-    bool translate_columns() {
+    bool translate_columns(s64 channel) {
         const TensorMap& map = tile_.map;
         const std::size_t images = tile_.rank() - 1;
         std::array<s64, 5> filter = tile_.start;
+        filter[0] += channel;
         for (u32 left = map.pixels; left > 0; --left) {
             std::array<s64, 5> at = filter;
             for (std::size_t d = 1; d < images; ++d) at[d] += tile_.offset[d - 1];
@@ -226,7 +246,7 @@ class Rows {
     bool add_row(const std::array<s64, 5>& at) {
         const TensorMap& map = tile_.map;
         const u32 size = map.element_bytes();
-        const s64 elements = map.row_elements(), extent = static_cast<s64>(map.extents[0]);
+        const s64 elements = tile_.row_elements(), extent = static_cast<s64>(map.extents[0]);
         bool inside = true;
         for (std::size_t d = 1; d < tile_.rank(); ++d) inside = inside && tile_.is_inside(d, at[d]);
         const s64 first = inside ? std::clamp<s64>(-at[0], 0, elements) : elements;
@@ -438,7 +458,7 @@ const Instruction* copy_tensor(Lanes& s, const Instruction* i) { return begin_te
 // optionally the mask of blocks.
 const Instruction* begin_tensor_copy(Lanes& s, const Instruction* i, const TensorReductions* reductions) {
     const auto access = program::unpacked<TensorAccess>(i);
-    s.warp->has_transfers = true;
+    if (access.what != TensorAccess::What::prefetch) s.warp->has_transfers = true;
     for (const unsigned l : LanesOf{s.mask}) {
         const auto asked = read_tile(s, i, l, access);
         if (!asked) return nullptr;
