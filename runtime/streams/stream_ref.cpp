@@ -1,5 +1,5 @@
-// Waits of the host for a stream, an event or a device, and queries. All of them throw what checks found, as
-// RaceError. After a wait for a stream or a device, owners are released, and launches are removed from the launch
+// Waits of the host for a stream, an event or a device, and queries. All of them throw what checks found:
+// CheckError. After a wait for a stream or a device, owners are released, and launches are removed from the launch
 // history. Also the waits of streams for events, and the recording of events.
 #include <fmt/format.h>
 
