@@ -277,13 +277,15 @@ USED_BY_OTHERS = {"add", "and_", "or_", "xor_", "not_", "selp", "exit"}
 
 
 def an_instruction_is_a_row_and_a_handler() -> Iterator[str]:
-    """What an operation does is a column of its row, so only its handler and its own lowering name it."""
+    """What an operation does is a column of its row, so only its handler, its own lowering and checks name it."""
     if not (ROOT / OPERATIONS).is_file():
         return
     rows = re.findall(r"^OPERATION\((\w+), [^,]+, (\w+)\)", text_of(OPERATIONS), re.MULTILINE)
     plain = {name for name, lowering in rows if lowering == "letters"} - USED_BY_OTHERS
     for path, layer in layer_files():
-        if layer != EMULATOR or path.startswith((f"{EMULATOR}/handlers/", f"{EMULATOR}/machine/")):
+        if layer != EMULATOR or path.startswith(
+            tuple(f"{EMULATOR}/{each}/" for each in ("handlers", "machine", "checks"))
+        ):
             continue
         for number, line in lines_of(path):
             for name in plain.intersection(re.findall(r"\b(?:O|Operation)::(\w+)", line)):

@@ -3,11 +3,13 @@
 #include <utility>
 
 #include "checks/division.hpp"
+#include "checks/init.hpp"
 
 namespace emulated::checks {
 
 CheckedLaunch::CheckedLaunch(const machine::LaunchRequest& request, const LaunchName& launch, Checks checks) {
     if (has(checks, Check::division)) add(make_division_check(request, launch));
+    if (has(checks, Check::init)) add(make_init_check(request, launch));
 }
 
 void CheckedLaunch::add(std::unique_ptr<machine::Observer> observer) {

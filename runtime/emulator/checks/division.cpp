@@ -36,8 +36,8 @@ class Division final : public machine::Observer {
         finding.check = Check::division;
         finding.pc = execution.pc;
         finding.first = deed_of(execution, static_cast<unsigned>(std::countr_zero(zero)), request_.block);
-        finding.first.what =
-            key.operation == Operation::div ? "divided an integer by zero" : "took the remainder of a division by zero";
+        finding.first.what = key.operation == Operation::div ? "divided an integer by zero"
+                                                             : "took the remainder of a division by zero";
         finding.advice = "the result is arbitrary on a GPU; test the divisor first";
         report(launch_, std::move(finding), static_cast<std::uint64_t>(std::popcount(zero)));
     }

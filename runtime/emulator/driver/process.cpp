@@ -85,6 +85,7 @@ Process::Process()
       heap_(std::make_unique<memory::Heap>(devices(), environment_.memory_bytes, managed_guard_.get())),
       host_pages_(environment_.pageable ? std::make_unique<memory::HostPages>() : nullptr) {
     checks = environment_.executes ? environment_.checks : environment_.checks & ~checks::observing;
+    heap_->shadow().turn(checks::has(checks, checks::Check::init));
     if (environment_.tells_reports) report::write_unread_reports();
     for (int device = 0; device < devices(); ++device) {
         contexts_.push_back(

@@ -194,6 +194,7 @@ EMULATED_EXPORT uint32_t bascule_emulated_set_checks(uint32_t checks) {
     if (!process.environment().executes)
         checks &= BASCULE_EMULATED_CHECK_LEAKS;  // nothing runs that could be checked
     Detector::get().switch_to((checks & BASCULE_EMULATED_CHECK_RACES) != 0);
+    process.heap().shadow().turn(emulated::checks::has(checks, emulated::checks::Check::init));
     return process.checks.exchange(checks);
 }
 

@@ -14,6 +14,7 @@
 
 #include "memory/images.hpp"
 #include "memory/memory.hpp"
+#include "memory/shadow.hpp"
 #include "program/loaded_module.hpp"
 #include "races/access_log.hpp"
 
@@ -74,10 +75,11 @@ struct LaunchRequest {
     /// The address of each of the module's globals, by index.
     const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;
+    const memory::Shadow* shadow = nullptr;        ///< for the check of uninitialised values
     DeviceHeap* heap = nullptr;                    ///< for malloc in kernels; if null, malloc returns null
     const memory::ImageObjects* images = nullptr;  ///< textures and surfaces; may be null
     races::AccessLog* log = nullptr;  ///< receives the grid's accesses; null if they are not logged
-    Observer* observer = nullptr;     ///< sees every instruction of the grid (machine/observer.hpp); may be null
+    Observer* observer = nullptr;  ///< sees every instruction of the grid (machine/observer.hpp); may be null
     /// Device memory of a cooperative grid, at least workspace_bytes, initially zero. 0: the blocks do not wait for each
     /// other.
     memory::DeviceAddress workspace = 0;

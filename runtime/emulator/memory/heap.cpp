@@ -143,6 +143,7 @@ struct Heap::State {
 
     ManagedGuard* const managed;  // may be null
     const Window window;
+    Shadow shadow{window.base(), window.bytes()};
     SharedPages shared_pages;                                                  // of the window
     using Allocations = std::map<DeviceAddress, std::unique_ptr<Allocation>>;  // by base
 
@@ -217,6 +218,15 @@ struct Heap::State {
             if (base != 0 || quarantine.empty()) return base;
             release_oldest();
         }
+    }
+
+    /// Fills fresh memory. Variables of modules are written by their load.
+    void poison_bytes(const Allocation& allocation) const noexcept {
+        std::memset(allocation.host, poison, allocation.bytes);
+        if (allocation.kind == Allocation::Kind::module_global)
+            shadow.define(allocation.base, allocation.bytes);
+        else
+            shadow.undefine(allocation.base, allocation.bytes);
     }
 
     /// Adds an allocation whose address is set. Returns its base.
@@ -304,7 +314,7 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
     } else if (!state.map(*allocation)) {
         return std::nullopt;
     }
-    std::memset(allocation->host, poison, bytes);  // without the lock: kernels look up addresses meanwhile
+    state.poison_bytes(*allocation);  // without the lock: kernels look up addresses meanwhile
     const std::unique_lock lock(state.mutex);
     return state.add(state.live, std::move(allocation));
 }
@@ -351,7 +361,7 @@ bool Heap::commit(DeviceAddress address) {
     const std::unique_lock lock(state.mutex);
     auto found = state.reserved.extract(address);
     if (found.empty()) return false;
-    std::memset(found.mapped()->host, poison, found.mapped()->bytes);
+    state.poison_bytes(*found.mapped());
     state.live.insert(std::move(found));
     return true;
 }
@@ -411,6 +421,7 @@ std::optional<SharedPlace> Heap::share(DeviceAddress address) {
                                   allocation.bytes)) {
         return std::nullopt;
     }
+    state.shadow.define(allocation.base, allocation.bytes);  // other processes may write it
     return SharedPlace{state.shared_pages.file(), offset, allocation.bytes, allocation.serial};
 }
 
@@ -436,6 +447,7 @@ std::optional<DeviceAddress> Heap::import(int device, const SharedPlace& place, 
     }
     allocation->base += first;
     allocation->host = state.window.host(allocation->base);
+    state.shadow.define(allocation->base, allocation->bytes);
     return state.add(state.live, std::move(allocation));
 }
 
@@ -495,6 +507,8 @@ void Heap::set_name(DeviceAddress address, std::string name) {
     if (state_->live.contains(address) || state_->reserved.contains(address))
         state_->names[address] = std::move(name);
 }
+
+Shadow& Heap::shadow() noexcept { return state_->shadow; }
 
 std::uint64_t Heap::capacity(int) const noexcept { return state_->capacity; }
 

@@ -9,6 +9,7 @@
 
 #include "memory/managed_guard.hpp"
 #include "memory/memory.hpp"
+#include "memory/shadow.hpp"
 #include "memory/shared_pages.hpp"
 
 namespace emulated::memory {
@@ -72,6 +73,9 @@ class Heap final : public Memory {
     void set_read_only(DeviceAddress address);
     /// Sets the text that reports print after "the 64-byte allocation": "'table'", "made at train.py:12".
     void set_name(DeviceAddress address, std::string name);
+
+    /// What of the device memory nothing has written.
+    Shadow& shadow() noexcept;
 
     std::uint64_t capacity(int device) const noexcept;
     std::uint64_t used(int device) const noexcept;

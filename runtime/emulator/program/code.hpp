@@ -177,7 +177,7 @@ struct Code {
     std::vector<Callee> callees;       ///< sorted by address
     std::uint32_t register_bytes = 0;  ///< of a warp's register file
     std::uint32_t shared_bytes = 0;    ///< static shared memory, including `reserved_shared_bytes`
-    std::uint32_t reserved_shared_bytes = 0;
+    std::uint32_t reserved_shared_bytes = 0, reserved_shared_at = 0;
     std::uint32_t local_bytes = 0;  ///< per thread, without the stack
     std::uint32_t caches = 0;
     bool has_barrier = false;

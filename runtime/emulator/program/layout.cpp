@@ -106,6 +106,7 @@ std::uint64_t Layout::reserved_shared_address() {
         code_.reserved_shared_bytes = limits::reserved_shared_per_block;
         reserved_shared_ = round_up(shared_bytes_, 128);
         shared_bytes_ = reserved_shared_ + code_.reserved_shared_bytes;
+        code_.reserved_shared_at = static_cast<std::uint32_t>(reserved_shared_);
     }
     return shared_window + reserved_shared_;
 }

@@ -250,6 +250,7 @@ struct Job {
         request.parameters = parameters.data();
         request.globals = instance->data();
         request.memory = &context->memory;
+        request.shadow = &process.heap().shadow();
         request.images = &process.images();
         request.log = races::Running::log();
         heap::HeapOfLaunch kernel_heap(context->kernel_heap, name(), request.log != nullptr);

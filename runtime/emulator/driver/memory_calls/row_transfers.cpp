@@ -117,6 +117,19 @@ void note(const End& end, const Extent& extent, races::Access access) {
     });
 }
 
+/// Makes the destination as defined as the source; null: the bytes come from elsewhere.
+void note_defined(const End& to, const End* from, const Extent& extent) {
+    const memory::Shadow& shadow = Process::get().heap().shadow();
+    if (shadow.bits() == nullptr || to.place != Place::device) return;
+    each_row(extent, [&](std::size_t slice, std::size_t row) {
+        const CUdeviceptr target = to.rows.address + offset_in(to.rows, slice, row);
+        if (from == nullptr)
+            shadow.define(target, extent.width);
+        else
+            shadow.copy(target, from->rows.address + offset_in(from->rows, slice, row), extent.width);
+    });
+}
+
 template <class Value>
 void fill_row(std::byte* to, std::uint32_t value, std::size_t width) {
     const auto element = static_cast<Value>(value);
@@ -168,6 +181,7 @@ std::function<void()> copy_work(Context& context, const End& to, const End& from
         std::byte* target_bytes = bytes_of(to, extent, context, name, "destination");
         if (target_bytes == nullptr) return;
         note(to, extent, races::Access::write);
+        note_defined(to, staged.bytes.empty() ? &from : nullptr, extent);
         if (!staged.bytes.empty())
             return move_rows(target_bytes, to.rows, staged.bytes.data(), staged.rows, extent);
         const std::byte* source_bytes = bytes_of(from, extent, context, name, "source");
@@ -220,6 +234,7 @@ std::function<void()> fill_work(Context& context, const Fill& fill, const char* 
         std::byte* bytes = bytes_of(fill.to, fill.extent, context, name, "destination");
         if (bytes == nullptr) return;
         note(fill.to, fill.extent, races::Access::write);
+        note_defined(fill.to, nullptr, fill.extent);
         const auto& [address, pitch, value, element_bytes, width, height, unused] = fill.asked;
         for (std::size_t row = 0; row < height; ++row) {
             std::byte* at = bytes + row * pitch;
