@@ -144,7 +144,8 @@ void Lowering::cluster_barrier(const ptx::Instruction& instruction, const Opcode
     const FlagSet wrong = waits ? FlagSet{Flag::release, Flag::relaxed} : FlagSet{Flag::acquire};
     if (!(opcode.flags & wrong).empty()) unsupported(instruction);
     functions_.layout().has_barrier();
-    emit(untyped_key(opcode), {}, {});
+    const bool releases = !waits && !opcode.flags.has(Flag::relaxed);
+    emit(untyped_key(opcode), {}, {}).bits = releases ? Instruction::releases : std::uint16_t{0};
 }
 
 void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
