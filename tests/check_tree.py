@@ -272,8 +272,8 @@ def the_design_can_be_read_at_once() -> Iterator[str]:
 
 
 OPERATIONS = f"{EMULATOR}/program/table/rows.hpp"
-# Operations that the lowering of other instructions uses too.
-USED_BY_OTHERS = {"add", "and_", "or_", "xor_", "not_", "selp", "exit"}
+# Operations that the lowering of other instructions uses too, and those of which addresses are made (program/origins).
+USED_BY_OTHERS = {"add", "sub", "mad", "and_", "or_", "xor_", "not_", "selp", "exit"}
 
 
 def an_instruction_is_a_row_and_a_handler() -> Iterator[str]:

@@ -42,7 +42,7 @@ struct EmulatedLeak {
 // clang-format off
 /// The functions of emulated_abi.h that Bascule calls.
 #define BASCULE_EMULATED_FUNCTIONS(X) \
-    X(abi) X(last_report) X(last_fault) X(next_site) X(trace) X(trace_read) X(next_timer) X(take_times) \
+    X(abi) X(last_report) X(last_fault) X(next_site) X(next_arrays) X(trace) X(trace_read) X(next_timer) X(take_times) \
     X(name_allocation) X(bookkeeping) X(allocated) X(unused) X(set_checks) X(checks) X(set_site) X(set_interrupt) X(set_print) \
     X(end) X(reset) X(take_races) X(check_names) X(find_checks) X(take_findings) X(race_statistics) X(leaks) X(call_count)
 // clang-format on

@@ -13,7 +13,7 @@ extern "C" {
 
 /* The version of this header; clients refuse a library of another version. A client that calls this is expected to read
  * reports. If no client does, the device prints them to stderr with BASCULE_EMULATED_REPORTS=1. */
-#define BASCULE_EMULATED_ABI 8
+#define BASCULE_EMULATED_ABI 9
 uint32_t bascule_emulated_abi(void);
 
 /* The report of the last failed call in any thread: several lines without a trailing newline; empty if no call failed.
@@ -33,6 +33,18 @@ size_t bascule_emulated_last_fault(char* json, size_t capacity);
 /* Returns a variable of the calling thread, valid until the thread ends. The program may write a number of its own to it;
  * the thread's next launch reads the number and resets it to 0. */
 uint64_t* bascule_emulated_next_site(void);
+
+/* An array that a launch passes as a pointer. */
+typedef struct BasculeEmulatedArray {
+    uint32_t parameter; /* its index, from 0 */
+    uint32_t itemsize;  /* of an element; 0: unknown */
+    uint64_t first;     /* the address of its first byte */
+    uint64_t bytes;
+    const char* name; /* of the parameter; NULL or "": unknown */
+} BasculeEmulatedArray;
+/* Gives the calling thread's next launch its arrays, for checks and their reports. Copies them. Parameters that it does not
+ * list are not known to be arrays. */
+void bascule_emulated_next_arrays(const BasculeEmulatedArray* arrays, size_t count);
 
 /* The kinds of operations in a trace, which lists them in the order in which the host issued them. */
 enum {

@@ -194,6 +194,16 @@ void note_null_argument(const Signature& signature, int index) {
                                        ring == nullptr ? 0 : ring->next};
 }
 
-void describe_failures() noexcept { Driver::set_failure_describer(&details_of); }
+void describe_failures() noexcept {
+    Driver::set_failure_describer(&details_of);
+    watch_arrays();
+}
+
+void watch_arrays() noexcept {
+    const Driver* driver = Driver::existing();
+    if (driver == nullptr || driver->emulated_functions() == nullptr) return;
+    constexpr std::uint32_t others = BASCULE_EMULATED_CHECK_RACES | BASCULE_EMULATED_CHECK_LEAKS;
+    set_watch(Watch::arrays, (driver->emulated_functions()->checks() & ~others) != 0);
+}
 
 }  // namespace bascule

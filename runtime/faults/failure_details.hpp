@@ -33,4 +33,7 @@ void note_null_argument(const Signature& signature, int index);
 /// Thread-safe.
 void describe_failures() noexcept;
 
+/// Lets launches give the emulated device their arrays if it checks kernels. Call this after its checks have changed.
+void watch_arrays() noexcept;
+
 }  // namespace bascule

@@ -15,6 +15,7 @@ enum class Watch : unsigned {
     synchronise = 1,  ///< the host waits for each launch: launch_history.hpp
     record = 2,       ///< a trace is being recorded: recorder.hpp
     ranges = 4,       ///< a profiler is told what runs: recorder.hpp
+    arrays = 16,      ///< the emulated device is given the arrays of each launch, for its checks
     hooks = 8,        ///< a function of the program is called for each launch: launch_hooks.hpp
 };
 

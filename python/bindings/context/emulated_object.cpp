@@ -139,7 +139,11 @@ void bind_races(py::module_& module) {
     module.def("_leaks", &leaks);
     module.def("_check_names", [] { return std::string(functions().check_names()); });
     module.def("_checks", [] { return functions().checks(); });
-    module.def("_set_checks", [](std::uint32_t checks) { return functions().set_checks(checks); });
+    module.def("_set_checks", [](std::uint32_t checks) {
+        const std::uint32_t before = functions().set_checks(checks);
+        watch_arrays();
+        return before;
+    });
     module.def("_take_findings", [] { return functions().new_findings_as_json(); });
     module.def("_take_over_leaks", &take_over_leaks);
 }

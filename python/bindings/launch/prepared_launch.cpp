@@ -3,7 +3,10 @@
 
 #include <mutex>
 #include <utility>
+#include <vector>
 
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/stream_capture.hpp>
@@ -40,13 +43,30 @@ LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device 
     });
 }
 
+/// Gives the emulated device the arrays that the launch passes as pointers.
+void tell_arrays(const Signature& signature, std::span<const ArgumentValue> values) {
+    std::vector<BasculeEmulatedArray> arrays;
+    for (std::uint32_t i = 0; i < values.size(); ++i) {
+        const auto* view = std::get_if<ArrayView>(&values[i]);
+        const Parameter& parameter = signature.parameters[i];
+        if (view == nullptr || parameter.type.kind != ParameterType::Kind::pointer) continue;
+        arrays.push_back({i, view->dtype.itemsize, view->pointer, view->size * view->dtype.itemsize,
+                          parameter.name.c_str()});
+    }
+    if (const EmulatedFunctions* emulated = Driver::get().emulated_functions())
+        emulated->next_arrays(arrays.data(), arrays.size());
+}
+
 [[gnu::cold, gnu::noinline]] void launch_watched(LaunchState& state, const CallArguments& arguments) {
+    std::optional<ReadArguments> seen;
+    if (watches(Watch::arrays)) seen.emplace(arguments.count());
     std::optional<PreparedLaunch> prepared;
     {
         const TracedCall call(CallKind::read, [&] { return "read arguments of " + state.kernel.name(); });
-        prepared.emplace(state, arguments);
+        prepared.emplace(state, arguments, seen ? &*seen : nullptr);
     }
     if (!state.launches) return;
+    if (seen) tell_arrays(prepared->pack().signature(), seen->values.span());
     const StreamRef stream = prepared->stream();
     prepared->enqueue(stream, prepared->owners().transfer());
 }

@@ -75,6 +75,16 @@ std::string caller_of(const Deed& deed) {
                        deed.caller.file.empty() ? "the source" : deed.caller.file);
 }
 
+// "element 12 of the array 'x' ...", for an address in an array of the launch.
+std::string element_of(const LaunchName& launch, std::uint64_t address) {
+    for (const ArrayArgument& each : launch.arrays) {
+        if (each.itemsize == 0 || address - each.first >= each.bytes) continue;
+        return fmt::format(", element {} of {}", (address - each.first) / each.itemsize,
+                           describe_array(each));
+    }
+    return "";
+}
+
 std::string text_of(const Counted& counted, Describe describe) {
     const Finding& finding = counted.finding;
     const Deed& first = finding.first;
@@ -86,7 +96,8 @@ std::string text_of(const Counted& counted, Describe describe) {
     } else if (finding.address != 0) {
         text += fmt::format("\n  address {:#x}", finding.address);
         if (finding.space == "global" && describe != nullptr)
-            text += ": " + describe(finding.address, finding.bytes);
+            text +=
+                ": " + describe(finding.address, finding.bytes) + element_of(counted.launch, finding.address);
     }
     text += fmt::format("\n  in block {}, thread {}", triple(first.block), triple(first.thread));
     if (finding.other) {
@@ -165,12 +176,23 @@ std::string_view name_of(Check check) noexcept {
     return public_name(std::ranges::find(rows, check, &Row::check)->name);
 }
 
-Deed deed_of(const machine::Execution& execution, unsigned lane, const machine::Dim3& block_shape) {
+std::string describe_array(const ArrayArgument& array) {
+    const std::string name = array.name.empty() ? "" : fmt::format(" '{}'", array.name);
+    return fmt::format("the array{} (argument {}, {} bytes)", name, array.parameter + 1, array.bytes);
+}
+
+Deed deed_of(const program::Code& code, const Trace& trace, const machine::Dim3& block_shape,
+             std::string what) {
     Deed made;
-    static_cast<machine::FaultPlace&>(made) =
-        machine::place_of(execution.code, block_shape, execution.pc, execution.thread(lane));
-    made.block = execution.lanes.block->index;
+    static_cast<machine::FaultPlace&>(made) = machine::place_of(code, block_shape, trace.pc, trace.thread);
+    made.block = trace.block;
+    made.what = std::move(what);
     return made;
+}
+
+Deed deed_of(const machine::Execution& execution, unsigned lane, const machine::Dim3& block_shape) {
+    const Trace trace{execution.pc, execution.thread(lane), execution.lanes.block->index};
+    return deed_of(execution.code, trace, block_shape, "");
 }
 
 void report(const LaunchName& launch, Finding finding, std::uint64_t threads) {

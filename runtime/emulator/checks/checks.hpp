@@ -60,6 +60,13 @@ struct Deed : machine::FaultPlace {
     std::string what;  ///< "wrote 4 bytes"
 };
 
+/// A thread and the instruction that it executed, to make a Deed of later.
+struct Trace {
+    std::uint32_t pc = 0, thread = 0;  ///< the linear index of the thread in its block
+    machine::Dim3 block{0, 0, 0};
+};
+Deed deed_of(const program::Code& code, const Trace& trace, const machine::Dim3& block_shape,
+             std::string what);
 /// The thread of a lane that executes an instruction; `what` is empty.
 Deed deed_of(const machine::Execution& execution, unsigned lane, const machine::Dim3& block_shape);
 
@@ -75,11 +82,22 @@ struct Finding {
     std::string advice{};         ///< what to write instead
 };
 
+/// An array that a launch passes as a pointer.
+struct ArrayArgument {
+    std::uint32_t parameter = 0;  ///< its index
+    std::uint32_t itemsize = 0;   ///< 0: unknown
+    std::uint64_t first = 0, bytes = 0;
+    std::string name{};  ///< of the parameter, if known
+};
+/// "the array 'x' (argument 1, 40 bytes)".
+std::string describe_array(const ArrayArgument& array);
+
 /// A launch, for reports.
 struct LaunchName {
-    std::string kernel;        ///< demangled
-    std::uint64_t stream = 0;  ///< the handle that the caller passed
-    std::uint64_t site = 0;    ///< the place in the program that launched it
+    std::string kernel;                   ///< demangled
+    std::uint64_t stream = 0;             ///< the handle that the caller passed
+    std::uint64_t site = 0;               ///< the place in the program that launched it
+    std::vector<ArrayArgument> arrays{};  ///< the arguments that are known to be arrays
     /// The values of the kernel's parameters that have 8 bytes; 0 for the others.
     std::vector<std::uint64_t> arguments{};
 };

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "machine/groups.hpp"
@@ -34,15 +35,32 @@ class Division final : public machine::Observer {
         if (zero == 0) return;
         Finding finding;
         finding.check = Check::division;
-        finding.pc = execution.pc;
-        finding.first = deed_of(execution, static_cast<unsigned>(std::countr_zero(zero)), request_.block);
-        finding.first.what = key.operation == Operation::div ? "divided an integer by zero"
-                                                             : "took the remainder of a division by zero";
+        finding.pc = place_of(execution);
+        finding.other_pc = static_cast<std::uint32_t>(key.operation);
+        const std::uint32_t thread = execution.thread(static_cast<unsigned>(std::countr_zero(zero)));
+        finding.first =
+            deed_of(execution.code, {finding.pc, thread, execution.lanes.block->index}, request_.block,
+                    key.operation == Operation::div ? "divided an integer by zero"
+                                                    : "took the remainder of a division by zero");
         finding.advice = "the result is arbitrary on a GPU; test the divisor first";
         report(launch_, std::move(finding), static_cast<std::uint64_t>(std::popcount(zero)));
     }
 
   private:
+    // The first instruction of the line. NVRTC makes several of a division of 64 bits, for large and for small values, and
+    // may give them no line; the instructions before them have it.
+    static std::uint32_t place_of(const Execution& execution) {
+        const auto line_at = [&](std::uint32_t pc) {
+            const program::Code::Line& line = execution.code.lines[pc];
+            return std::tuple(line.source, line.file, line.caller_file, line.caller);
+        };
+        std::uint32_t pc = execution.pc;
+        while (pc > 0 && execution.code.lines[pc].source == 0) --pc;
+        if (execution.code.lines[pc].source == 0) return execution.pc;
+        while (pc > 0 && line_at(pc - 1) == line_at(pc)) --pc;
+        return pc;
+    }
+
     const machine::LaunchRequest& request_;
     const LaunchName& launch_;
 };

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <cuda.h>
 #include <fmt/format.h>
@@ -24,6 +25,12 @@ namespace emulated::driver {
 inline std::uint64_t& next_site() noexcept {
     thread_local constinit std::uint64_t site = 0;
     return site;
+}
+
+/// The arrays that the calling thread's next launch passes, as far as the client said.
+inline std::vector<checks::ArrayArgument>& next_arrays() noexcept {
+    thread_local std::vector<checks::ArrayArgument> arrays;
+    return arrays;
 }
 
 /// CUDA_SUCCESS, or the error of a function that needs cuInit.

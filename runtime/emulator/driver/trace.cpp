@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,6 +105,15 @@ EMULATED_EXPORT size_t bascule_emulated_last_fault(char* json, size_t capacity) 
 }
 
 EMULATED_EXPORT uint64_t* bascule_emulated_next_site(void) { return &emulated::driver::next_site(); }
+
+EMULATED_EXPORT void bascule_emulated_next_arrays(const BasculeEmulatedArray* arrays, size_t count) {
+    auto& next = emulated::driver::next_arrays();
+    next.clear();
+    for (const BasculeEmulatedArray& each : std::span(arrays, count)) {
+        next.push_back({each.parameter, each.itemsize, each.first, each.bytes,
+                        each.name == nullptr ? std::string() : std::string(each.name)});
+    }
+}
 
 EMULATED_EXPORT uint64_t* bascule_emulated_next_timer(void) { return &Timers::next(); }
 

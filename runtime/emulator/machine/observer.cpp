@@ -1,7 +1,10 @@
 #include "machine/observer.hpp"
 
+#include <cstring>
+
 #include "machine/groups.hpp"
 #include "machine/warp.hpp"
+#include "program/table/matrices.hpp"
 
 namespace emulated::machine {
 namespace {
@@ -23,7 +26,13 @@ std::uint32_t forms_of(const Key& key, Form (&forms)[2]) {
     switch (key.operation) {
         case Operation::ld:
         case Operation::ld_used:
+        case Operation::ldmatrix:
+        case Operation::load_matrix:
             forms[0] = {1, true, false};
+            return 1;
+        case Operation::stmatrix:
+        case Operation::store_matrix:
+            forms[0] = {1, false, true};
             return 1;
         case Operation::st:
             forms[0] = {1, false, true};
@@ -53,6 +62,9 @@ std::uint32_t bytes_of(const Key& key, const Instruction& i) {
             return one * i.count;
         case Operation::atom_wide:
             return 16;
+        case Operation::ldmatrix:
+        case Operation::stmatrix:
+            return 16;
         case Operation::copy_async:
             return static_cast<std::uint32_t>(i.immediate);
         default:
@@ -75,6 +87,24 @@ void read_addresses(const Lanes& s, const Instruction& i, std::uint32_t slot, Me
     for (unsigned l = 0; l < 32; ++l) access.address[l] = a[l] + add;
 }
 
+// The lines of a matrix of wmma, which lanes 0, 1, ... stand for: its rows, or its columns if those are contiguous. All lanes
+// have the same address and stride.
+void find_lines(const Lanes& s, const Instruction& i, MemoryAccess& access) {
+    const auto f = program::unpacked<program::Fragment>(&i);
+    const std::uint32_t outer = f.outer * 8u, inner = f.inner * 4u * f.per_register * f.registers;
+    const std::uint32_t lines = f.inner_contiguous ? outer : inner,
+                        length = f.inner_contiguous ? inner : outer;
+    std::uint32_t stride = 0;
+    std::memcpy(&stride, s.registers + i.operand[2], sizeof stride);
+    u64 address = 0, displacement = 0;
+    std::memcpy(&address, s.registers + i.operand[1], i.bits & Instruction::narrow ? 4 : 8);
+    std::memcpy(&displacement, s.registers + i.operand[3], sizeof displacement);
+    access.bytes = length * f.bits / 8;
+    access.lanes &= lines == 32 ? ~0u : (1u << lines) - 1;
+    for (unsigned l = 0; l < lines; ++l)
+        access.address[l] = address + displacement + u64{l} * stride * f.bits / 8;
+}
+
 std::uint32_t find_accesses(const Lanes& s, const Key& key, const Instruction& i,
                             MemoryAccess (&accesses)[2]) {
     Form forms[2];
@@ -87,6 +117,12 @@ std::uint32_t find_accesses(const Lanes& s, const Key& key, const Instruction& i
         accesses[k].writes = form.writes;
         accesses[k].is_atomic = form.is_atomic;
         accesses[k].is_async = form.is_async;
+        if (key.operation == Operation::load_matrix || key.operation == Operation::store_matrix) {
+            find_lines(s, i, accesses[k]);
+            continue;
+        }
+        if (key.operation == Operation::ldmatrix || key.operation == Operation::stmatrix)
+            accesses[k].lanes &= i.count == 4 ? ~0u : (1u << 8 * i.count) - 1;
         read_addresses(s, i, i.operand[form.operand], accesses[k]);
     }
     return count;

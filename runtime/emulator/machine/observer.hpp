@@ -22,7 +22,8 @@ struct MemoryAccess {
     /// Another unit than the thread accesses it: cp.async, bulk copies, tensor copies, wgmma. The address is that of the
     /// first byte, and `bytes` may be 0 if only the instruction knows them.
     bool is_async = false;
-    std::uint64_t address[32];  ///< as kernels see it; generic addresses of shared and local memory are in their windows
+    std::uint64_t address
+        [32];  ///< as kernels see it; generic addresses of shared and local memory are in their windows
 };
 
 /// One execution of an instruction by the active lanes of a warp.
@@ -33,7 +34,8 @@ struct Execution {
     /// The lanes that execute it. After the instruction, those that executed it together, which may be more if it gathers
     /// lanes (shfl, vote, match, redux, bar.warp.sync).
     std::uint32_t mask = 0;
-    std::span<const MemoryAccess> accesses{};  ///< one for ld, st and atom, two for copies, otherwise none
+    /// One for ld, st, atom and the rows of a matrix (ldmatrix, wmma), two for cp.async, otherwise none.
+    std::span<const MemoryAccess> accesses{};
 
     const Instruction& instruction() const { return code.instructions[pc]; }
     const program::Key& key() const { return code.keys[pc]; }
@@ -60,6 +62,8 @@ class Observer {
     virtual void pass_barrier(const Block&, std::span<const Warp>, std::uint32_t) {}
     /// The threads of the cluster that wait at barrier.cluster go on.
     virtual void pass_cluster_barrier(const Cluster&) {}
+    /// The waiting threads of the block can never go on.
+    virtual void deadlock(const Block&, std::span<const Warp>) {}
 };
 
 /// Passes everything to several observers.
@@ -84,6 +88,9 @@ class Observers final : public Observer {
     }
     void pass_cluster_barrier(const Cluster& cluster) override {
         for (Observer* each : all_) each->pass_cluster_barrier(cluster);
+    }
+    void deadlock(const Block& block, std::span<const Warp> warps) override {
+        for (Observer* each : all_) each->deadlock(block, warps);
     }
 
   private:

@@ -59,6 +59,7 @@ void LaneCopies::forget_done() noexcept {
 }
 
 void LaneCopies::clear() noexcept {
+    forgotten_ += copies_.size();
     copies_.clear();
     committed_ = {};
 }

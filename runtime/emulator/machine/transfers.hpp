@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "machine/reduction.hpp"
@@ -38,6 +40,10 @@ class LaneCopies {
     /// Performs the lane's copies with numbers below `end` (see `issued`).
     void finish_before(unsigned lane, std::uint64_t end) noexcept;
     std::uint64_t issued() const noexcept { return forgotten_ + copies_.size(); }
+    /// The copy with this number; null once all its lanes are done.
+    const Copy* find(std::uint64_t number) const noexcept {
+        return number >= forgotten_ && number < issued() ? &copies_[number - forgotten_] : nullptr;
+    }
     void clear() noexcept;
 
   private:
@@ -66,6 +72,7 @@ struct Tile {
 
 /// A bulk copy, or an arrival at an mbarrier once a lane's copies are complete.
 struct Transfer {
+    std::uint64_t number = 0;    ///< counts from 1; set by Transfers::add
     const void* warp = nullptr;  ///< the warp that issued it
     unsigned lane = 0;
     std::uint32_t group = 0;  ///< for bulk copies without an mbarrier
@@ -86,7 +93,13 @@ struct Transfer {
 /// The pending transfers of a cluster's blocks. Used by one thread at a time.
 class Transfers {
   public:
-    void add(Transfer transfer) { waiting_.push_back(std::move(transfer)); }
+    void add(Transfer transfer) {
+        transfer.number = ++issued_;
+        waiting_.push_back(std::move(transfer));
+    }
+    /// How many were added, and those that are pending, in that order.
+    std::uint64_t issued() const noexcept { return issued_; }
+    std::span<const Transfer> waiting() const noexcept { return waiting_; }
     /// Performs the transfers that signal this mbarrier, at most until its phase ends. Returns an error, or null.
     const char* signal(const std::byte* barrier);
     /// Performs the thread's bulk groups with numbers below `end`.
@@ -101,6 +114,7 @@ class Transfers {
     template <class Of>
     void finish(const Of& of);
     std::vector<Transfer> waiting_;
+    std::uint64_t issued_ = 0;
 };
 
 }  // namespace emulated::machine

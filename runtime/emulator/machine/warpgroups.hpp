@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "machine/lanes.hpp"
@@ -81,6 +82,13 @@ class WarpgroupProducts {
     void wait(std::uint32_t recent, std::byte* registers, const std::byte* shared);
     /// If the register at `from` is to receive an outstanding result, lets the one at `to` receive it, too.
     void copy(std::uint32_t to, std::uint32_t from);
+
+    /// The outstanding products, in the order of issue; the last ones of `products`.
+    std::span<const WarpgroupProduct> waiting() const noexcept { return waiting_; }
+    /// True if the register is to receive an outstanding result.
+    bool is_outstanding(std::uint32_t place) const noexcept {
+        return place / 64 < owners_.size() && owners_[place / 64] != 0;
+    }
 
     bool fenced = false;         ///< the warp has executed wgmma.fence
     std::uint64_t products = 0;  ///< begun by the warp

@@ -42,6 +42,7 @@ struct Instruction {
     static constexpr std::uint16_t multicast = 512;  ///< bulk_copy: copies to each block in a mask
     static constexpr std::uint16_t has_base = 2048;  ///< ld, st: operand[2] is added to all addresses
     // For checks (machine/observer.hpp):
+    static constexpr std::uint16_t is_constant = 4;     ///< ld: .nc, so the grid does not write these bytes
     static constexpr std::uint16_t is_volatile = 4096;  ///< ld, st
     static constexpr std::uint16_t is_aligned = 4096;   ///< bar: all threads of a warp execute it together
     static constexpr std::uint16_t in_block = 8192;     ///< .cta: orders only threads of the block
@@ -152,6 +153,16 @@ struct Code {
         std::array<std::uint8_t, 6> bytes{};           ///< by place: bytes per lane; 0: a predicate
     };
 
+    /// A variable of the module, or a parameter of 64 bits, from which addresses derive. For checks.
+    struct Origin {
+        enum class Kind : std::uint8_t { none, shared, dynamic_shared, local, global, parameter };
+        Kind kind = Kind::none;
+        std::uint64_t value = 0;  ///< address in its window, index of the global, or offset of the parameter
+        std::uint64_t bytes = 0;  ///< of the variable, if known
+        std::string name;         ///< mangled
+        bool operator==(const Origin&) const = default;
+    };
+
     /// The location of a value or argument in the register file.
     struct Place {
         std::uint32_t offset = 0;  ///< of the first lane; the other lanes follow
@@ -166,11 +177,13 @@ struct Code {
     };
 
     std::vector<Instruction> instructions;
-    std::vector<Key> keys;             ///< by instruction
-    std::vector<Line> lines;           ///< by instruction
-    std::vector<Operands> operands;    ///< by instruction
-    std::vector<std::string> files;    ///< indexed by Line::file; the first is empty: unknown
-    std::vector<std::uint32_t> lists;  ///< operand lists of vector instructions
+    std::vector<Key> keys;              ///< by instruction
+    std::vector<Line> lines;            ///< by instruction
+    std::vector<Operands> operands;     ///< by instruction
+    std::vector<std::uint16_t> origin;  ///< by instruction: what an access indexes, in `origins`; 0: unknown
+    std::vector<Origin> origins{1};
+    std::vector<std::string> files;        ///< indexed by Line::file; the first is empty: unknown
+    std::vector<std::uint32_t> lists;      ///< operand lists of vector instructions
     std::vector<std::uint8_t> list_bytes;  ///< by entry of `lists`: like Operands::bytes
     std::vector<Constant> constants;
     std::vector<SpecialSlot> specials;

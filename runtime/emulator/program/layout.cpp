@@ -57,7 +57,25 @@ Ref Layout::parameter(std::uint32_t offset, Type type, unsigned bytes) {
         reserve(std::uint64_t{32} * bytes);
         code_.constants.push_back({known->second, bytes, offset, -1, type});
     }
-    return {Ref::Kind::fixed, known->second};
+    const Ref place{Ref::Kind::fixed, known->second};
+    if (bytes == 8 && ptx::bytes_of(type) == 8)
+        note_origin(place, {Code::Origin::Kind::parameter, offset, 0, {}});
+    return place;
+}
+
+Ref Layout::note_origin(const Ref& place, Code::Origin origin) {
+    auto& all = code_.origins;
+    const auto known = std::ranges::find(all, origin);
+    auto index = static_cast<std::uint16_t>(std::min<std::size_t>(known - all.begin(), several_origins));
+    if (known == all.end() && index != several_origins) all.push_back(std::move(origin));
+    const auto [at, is_new] = origins_.try_emplace(place.index, index);
+    if (at->second != index) at->second = several_origins;
+    return place;
+}
+
+std::uint16_t Layout::origin_at(const Ref& place) const {
+    const auto found = origins_.find(place.index);
+    return place.kind != Ref::Kind::fixed || found == origins_.end() ? std::uint16_t{0} : found->second;
 }
 
 const Code::Constant* Layout::constant_at(const Ref& ref) const {

@@ -35,6 +35,11 @@ class Layout {
     bool is_uniform(const Ref& ref) const { return constant_at(ref) != nullptr; }
     /// The value of a place if it is known before the module is loaded.
     std::optional<std::uint64_t> value_of(const Ref& ref) const;
+    /// Notes that the place has an address of this variable or parameter. Returns the place.
+    Ref note_origin(const Ref& place, Code::Origin origin);
+    /// The origin of a place as an index into Code::origins: 0 for a number, `several_origins` if it is not known.
+    std::uint16_t origin_at(const Ref& place) const;
+    static constexpr std::uint16_t several_origins = 0xfffe;
     /// Throws: ptx::SyntaxError if the register file would be too large.
     std::uint32_t reserve(std::uint64_t bytes);
     std::uint32_t top() const { return top_; }
@@ -67,6 +72,7 @@ class Layout {
     std::map<std::tuple<std::uint64_t, unsigned, std::int32_t, bool>, std::uint32_t> constants_;
     std::map<std::tuple<std::uint32_t, Type, unsigned>, std::uint32_t> parameters_;
     std::vector<std::size_t> dynamic_constants_;
+    std::unordered_map<std::uint32_t, std::uint16_t> origins_;  // by place
     std::unordered_map<const ptx::Variable*, std::uint64_t> shared_;
 };
 

@@ -38,6 +38,7 @@ struct Step {
     std::uint32_t extra = 0;    ///< copied to Instruction::extra
     std::uint32_t used_bytes =
         0;  ///< ld_used: one bit per byte of the access; atom: bytes of the vector that starts here
+    std::uint16_t origin = 0;  ///< index into Code::origins
     Code::Line line;
 
     void list_results(std::vector<Ref> given) {
@@ -93,6 +94,9 @@ class Layout;
 /// Replaces registers that are written once, with a kernel parameter, a constant or a special register, by the place of
 /// that value.
 void simplify(Body& body, Layout& layout);
+
+/// Sets the origins of accesses (origins.cpp).
+void trace_origins(Body& body, const Layout& layout);
 
 /// Lets loads and stores add to their addresses a value that all lanes share, such as the start of an array.
 void join_addresses(Body& body, const Layout& layout);

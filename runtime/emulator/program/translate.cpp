@@ -102,7 +102,7 @@ class Emitter {
         for (std::size_t i = 0; i < body.steps.size(); ++i) {
             const Step& step = body.steps[i];
             if (const auto guard = guards.find(i); guard != guards.end()) {
-                push({}, {Operation::unguard}, step.line, {});
+                push({}, {Operation::unguard}, step.line, {}, 0);
                 Instruction& begin = code_.instructions[at[guard->second]];
                 begin.immediate = static_cast<std::int64_t>(code_.instructions.size()) - at[guard->second];
             }
@@ -113,7 +113,7 @@ class Emitter {
                 !does(step.key.operation, Does::gathers)) {
                 Instruction meet;
                 meet.immediate = static_cast<std::int64_t>(code_.instructions.size()) + 1;
-                push(meet, {Operation::bra}, step.line, {});
+                push(meet, {Operation::bra}, step.line, {}, 0);
             }
             if (i > 0 && !target[i] && !guards.contains(i) && joins(body.steps[i - 1], step)) {
                 join(step);
@@ -124,7 +124,7 @@ class Emitter {
             at[i] = static_cast<std::uint32_t>(code_.instructions.size());
             if (step.label >= 0) branches.emplace_back(code_.instructions.size(), step.label);
             const Code::Operands operands = operands_of(step, body.register_bytes);
-            push(instruction(step, place), step.key, step.line, operands);
+            push(instruction(step, place), step.key, step.line, operands, step.origin);
         }
         at[body.steps.size()] = static_cast<std::uint32_t>(code_.instructions.size());
         for (const auto& [index, label] : branches) {
@@ -200,7 +200,8 @@ class Emitter {
     // Adds the widths of the step's list to the code's.
     Code::Operands operands_of(const Step& step, const std::vector<std::uint8_t>& register_bytes) {
         const auto bytes = [&](const Ref& ref) {
-            return ref.kind == Ref::Kind::virtual_register ? register_bytes[ref.index] : Code::Operands::fixed;
+            return ref.kind == Ref::Kind::virtual_register ? register_bytes[ref.index]
+                                                           : Code::Operands::fixed;
         };
         Code::Operands made;
         made.first = (step.list.empty() ? 0 : 1) + (does(step.key.operation, Does::lists_places) ? 1 : 0);
@@ -217,11 +218,12 @@ class Emitter {
     }
 
     void push(const Instruction& instruction, const Key& key, const Code::Line& line,
-              const Code::Operands& operands) {
+              const Code::Operands& operands, std::uint16_t origin) {
         code_.instructions.push_back(instruction);
         code_.keys.push_back(key);
         code_.lines.push_back(line);
         code_.operands.push_back(operands);
+        code_.origin.push_back(origin);
     }
 
     Code& code_;
@@ -255,6 +257,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
             Body body = Lowering(functions, i, files, parameters).run(refused);
             if (!refused.empty()) continue;  // continues only to find further refusals
             simplify(body, layout);
+            trace_origins(body, layout);
             join_addresses(body, layout);
             share_addresses(body);
             follow_sums(body);

@@ -12,7 +12,7 @@ from bascule import _bascule
 
 @functools.cache
 def compiled(text: str, **options: Any) -> bascule.Module:
-    return bascule.compile(text, options=bascule.CompileOptions(**options))
+    return bascule.compile(text, options=bascule.CompileOptions(lineinfo=True, **options))
 
 
 def bits_of(check: str) -> int:

@@ -226,12 +226,13 @@ struct Job {
     bool cooperative = false;
     std::uint64_t stream = 0;  ///< the handle that the caller passed
     std::uint64_t site = 0;    ///< the place in the program that launched it
+    std::vector<checks::ArrayArgument> arrays{};
     std::uint64_t resets = resets_before_call();
 
     std::string name() const { return report::demangled(handle->kernel->name); }
 
     checks::LaunchName launch_name() const {
-        checks::LaunchName made{name(), stream, site};
+        checks::LaunchName made{name(), stream, site, arrays};
         if ((Process::get().checks & checks::observing) == 0) return made;
         for (const program::Kernel::Parameter& each : handle->kernel->parameters) {
             std::uint64_t& value = made.arguments.emplace_back(0);
@@ -431,6 +432,7 @@ void fill_node(streams::WorkNode& node, const CUlaunchConfig& config, Job job) {
 void launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
     if (!Process::get().environment().executes && !streams::Captures::any()) return pretend(config, function);
     const std::uint64_t site = std::exchange(next_site(), 0);
+    std::vector<checks::ArrayArgument> arrays = std::exchange(next_arrays(), {});
     check(ready());
     auto handle = object_of<KernelHandle>(function);
     const auto target = find_stream(config.hStream);
@@ -439,6 +441,7 @@ void launch(const CUlaunchConfig& config, CUfunction function, void** parameters
     std::optional<Job> job;
     prepare(job, config, std::move(handle), context, parameters, extra);
     job->site = site;
+    job->arrays = std::move(arrays);
     trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job->handle->kernel->name);
     if (gate.captures()) {
         gate.add(fill_node, config, *std::move(job));

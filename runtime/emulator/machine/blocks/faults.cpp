@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "machine/blocks/block.hpp"
+#include "machine/observer.hpp"
 
 namespace emulated::machine {
 namespace {
@@ -224,6 +225,7 @@ Fault Worker::describe_deadlock() const {
         std::uint32_t pc, thread;
         Group::State state;
     };
+    if (request_->observer != nullptr) request_->observer->deadlock(block_, warps_);
     std::vector<Waiting> places;
     for (const Warp& warp : warps_) {
         for (const Group& group : warp.groups) {

@@ -23,6 +23,7 @@ Type memory_type(Type type, unsigned register_bytes) {
 std::uint16_t strength_of(const Opcode& opcode) {
     const FlagSet strong{Flag::relaxed, Flag::acquire, Flag::release, Flag::mmio};
     const unsigned bits = ((opcode.flags & strong).empty() ? 0 : Instruction::strong) |
+                          (opcode.flags.has(Flag::nc) ? Instruction::is_constant : 0) |
                           (opcode.flags.has(Flag::is_volatile) ? Instruction::is_volatile : 0) |
                           order_of(opcode);
     return static_cast<std::uint16_t>(bits);

@@ -285,21 +285,29 @@ Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
 Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::int64_t addend) {
     Layout& layout = functions_.layout();
     const auto plus = static_cast<std::uint64_t>(addend);
+    using Origin = Code::Origin;
+    const auto note = [&](const ptx::Variable& variable, Origin::Kind kind, std::uint64_t at,
+                          const Ref& place) {
+        return layout.note_origin(place, {kind, at, variable.bytes, std::string(variable.name)});
+    };
     const auto of = [&](const ptx::Variable& variable) -> Ref {
         switch (variable.space) {
             case ptx::Space::shared:
                 if (variable.unsized) {
                     layout.align_dynamic_shared(variable.alignment);
-                    return layout.constant(plus, bytes, -1, true);
+                    return note(variable, Origin::Kind::dynamic_shared, 0,
+                                layout.constant(plus, bytes, -1, true));
                 }
-                return layout.constant(layout.shared_address(variable) + plus, bytes);
+                return note(variable, Origin::Kind::shared, layout.shared_address(variable),
+                            layout.constant(layout.shared_address(variable) + plus, bytes));
             case ptx::Space::global:
             case ptx::Space::constant: {
                 const auto found = functions_.symbols().globals.find(variable.name);
                 if (found == functions_.symbols().globals.end()) {
                     refuse("'{}' is declared .extern: link the module that defines it", variable.name);
                 }
-                return layout.constant(plus, bytes, static_cast<std::int32_t>(found->second));
+                return note(variable, Origin::Kind::global, found->second,
+                            layout.constant(plus, bytes, static_cast<std::int32_t>(found->second)));
             }
             default:
                 refuse("the address of '{}' cannot be taken", variable.name);
@@ -314,7 +322,7 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
             const std::uint64_t address = found != addresses_.end()
                                               ? found->second
                                               : addresses_[operand.index] = layout.local_address(variable);
-            return layout.constant(address + plus, bytes);
+            return note(variable, Origin::Kind::local, address, layout.constant(address + plus, bytes));
         }
         if (variable.space == ptx::Space::param && function_.is_entry) {
             for (std::size_t i = 0; i < function_.parameters.size(); ++i) {
