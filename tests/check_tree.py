@@ -31,14 +31,14 @@ BUILDING = f"{EMULATOR}/building.cmake"
 MOST_FILES = 25  # in one folder of a layer
 MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
-# Hopper GPUs and by 3,500 for checks of kernels.
+# Hopper GPUs and by 3,500 for checks of kernels, and the Python package by 300 for profiles of kernels.
 MOST_LINES = {
     "interface": 5_810,
     "jit": 16_865,
-    "runtime": 14_560,
-    "python/bindings": 15_255,
-    EMULATOR: 32_670,
-    "python/bascule": 7_735,
+    "runtime": 14_565,
+    "python/bindings": 15_258,
+    EMULATOR: 33_029,
+    "python/bascule": 8_035,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.

@@ -1,15 +1,28 @@
-"""Functions of the emulated device: recorded operations, races between streams, and memory that kernels leak."""
+"""Functions of the emulated device: operations, races between streams, memory that kernels leak, and profiles."""
 
 import atexit
+import importlib
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bascule import _bascule
 
+if TYPE_CHECKING:
+    from bascule._profile import Counts, KernelProfile, LineProfile, Profile, assert_profile, profile
+
 __all__ = ["Leak", "Operation", "RaceStatistics", "checks", "install", "leaks", "race_statistics", "reset", "trace"]
+__all__ += ["Counts", "KernelProfile", "LineProfile", "Profile", "assert_profile", "profile"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import profiles at first use, because the modules that they need take longer than the rest."""
+    if name not in __all__:
+        raise AttributeError(f"module 'bascule.emulated' has no attribute '{name}'", name=name)
+    value = globals()[name] = getattr(importlib.import_module("bascule._profile"), name)
+    return value
 
 
 class Operation(NamedTuple):

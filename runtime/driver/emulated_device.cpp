@@ -59,6 +59,8 @@ std::vector<std::string> EmulatedFunctions::new_races() const {
 
 std::string EmulatedFunctions::new_findings() const { return text_of(take_findings); }
 
+std::string EmulatedFunctions::profile_so_far() const { return text_of(profile_read); }
+
 std::vector<EmulatedLeak> EmulatedFunctions::live_allocations() const {
     std::vector<EmulatedLeak> all;
     for (const auto& record : nlohmann::json::parse(text_of(leaks))) {
