@@ -46,6 +46,14 @@ __global__ void branch(float* y, float* z, unsigned bits) {
         z[threadIdx.x] = 2;  // not taken
     }
 }
+__global__ void loop(volatile int* y) {
+    #pragma unroll 1
+    for (int i = 0; i < threadIdx.x; ++i) y[threadIdx.x] = i;  // turns
+}
+__global__ void count_turns(int* y, int turns) {
+    #pragma unroll 1
+    for (int i = 0; i < turns; ++i) atomicAdd(y + threadIdx.x, i);  // equal turns
+}
 __global__ void first(float* y, const float* x, int n) {
     int i = threadIdx.x;
     if (i < n) y[i] = x[i];  // first

@@ -12,6 +12,8 @@ from bascule.emulated import KernelProfile, profile
 
 from .conftest import line_of
 
+pytestmark = pytest.mark.usefixtures("emulated")
+
 BYTES = {"char": 1, "short": 2, "float": 4, "double": 8, "float4": 16}
 THREADS, WARPS = 128, 8  # of 2 blocks
 
@@ -110,6 +112,30 @@ def test_a_branch_diverges_if_lanes_of_a_warp_differ(kernels, bits, divergent):
         line = line_of(taken, comment)
         assert line.global_stores == (2 if divergent else 1)
         assert line.active_lanes == (16 if divergent else 32)
+
+
+def test_a_loop_that_each_lane_leaves_at_another_turn_diverges(kernels):
+    with profile() as taken:
+        kernels.loop[1, 32](bascule.zeros(32, "i4"))
+    counts = only(taken)
+    # Lane l makes l turns: one lane leaves at the start and at the end of each turn but the last, which has one lane.
+    assert (counts.branches, counts.divergent_branches) == (32, 31)
+    assert counts.global_stores == 31
+    assert counts.global_store_sectors == sum(4 - first // 8 for first in range(1, 32))
+
+
+def test_each_turn_of_a_loop_counts_the_same(kernels):
+    def counts_of(turns: int) -> KernelProfile:
+        with profile() as taken:
+            kernels.count_turns[1, 32](bascule.zeros(32, "i4"), turns)
+        return only(taken)
+
+    ten, eleven, thirty = counts_of(10), counts_of(11), counts_of(30)
+    of_a_turn = eleven.instructions - ten.instructions
+    assert of_a_turn > 1
+    assert thirty.instructions - ten.instructions == 20 * of_a_turn
+    assert (thirty.branches - ten.branches, thirty.divergent_branches) == (20, 0)
+    assert (ten.global_atomics, eleven.global_atomics, thirty.global_atomics) == (10, 11, 30)
 
 
 def test_lanes_that_do_not_exist_are_not_counted(kernels):

@@ -8,11 +8,14 @@ import re
 
 import pytest
 from child_process import printed_by, run_python
+from driver.place import environment_of
 
 import bascule
 from bascule.emulated import Counts, assert_profile, profile
 
 from .conftest import TEXT, line_of
+
+pytestmark = pytest.mark.usefixtures("emulated")
 
 PROGRAM = f"""
 import bascule
@@ -136,6 +139,22 @@ def test_an_error_of_the_block_ends_the_profile(kernels):
             pass
         kernels.count[1, 32](bascule.zeros(32, "i4"), 1)
     assert line_of(taken, "count").atomic_conflicts == 31
+
+
+def test_a_gpu_takes_no_profile(tmp_path):
+    printed = printed_by(
+        "-c",
+        """
+import bascule
+try:
+    with bascule.emulated.profile():
+        pass
+except bascule.LibraryError as error:
+    print(error)
+""",
+        **environment_of(tmp_path),
+    )
+    assert printed.startswith("kernels run on a GPU, and only the emulated device")
 
 
 def test_a_fault_is_raised_and_the_next_profile_works():

@@ -15,6 +15,8 @@ from bascule.emulated import KernelProfile, Profile, profile
 from .conftest import line_of
 from .test_counts import BYTES, buffer, raw
 
+pytestmark = pytest.mark.usefixtures("emulated")
+
 WARP, BLOCK, THREADS = 32, 96, 288
 Array = np.ndarray[Any, Any]
 
