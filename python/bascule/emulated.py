@@ -1,6 +1,7 @@
-"""Functions of the emulated device: checks of kernels, recorded operations, and memory that kernels leak."""
+"""Functions of the emulated device: checks and profiles of kernels, recorded operations, and memory that kernels leak."""
 
 import atexit
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -11,16 +12,23 @@ from bascule import _bascule, _errors
 
 if TYPE_CHECKING:
     from bascule._findings import Finding, ThreadAction
+    from bascule._profile import Counts, KernelProfile, LineProfile, Profile, assert_profile, profile
 
 __all__ = [
+    "Counts",
     "Finding",
+    "KernelProfile",
     "Leak",
+    "LineProfile",
     "Operation",
+    "Profile",
     "RaceStatistics",
     "ThreadAction",
+    "assert_profile",
     "checks",
     "install",
     "leaks",
+    "profile",
     "race_statistics",
     "reset",
     "trace",
@@ -28,12 +36,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the classes of findings when they are used: making dataclasses takes a millisecond."""
-    if name in ("Finding", "ThreadAction"):
-        from bascule import _findings
-
-        return getattr(_findings, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import findings and profiles at first use, because the modules that they need take longer than the rest."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    module = "_findings" if name in ("Finding", "ThreadAction") else "_profile"
+    value = globals()[name] = getattr(importlib.import_module(f"bascule.{module}"), name)
+    return value
 
 
 class Operation(NamedTuple):

@@ -89,6 +89,8 @@ std::vector<EmulatedFinding> EmulatedFunctions::new_findings() const {
     return all;
 }
 
+std::string EmulatedFunctions::profile_so_far() const { return text_of(profile_read); }
+
 std::vector<EmulatedLeak> EmulatedFunctions::live_allocations() const {
     std::vector<EmulatedLeak> all;
     for (const auto& record : nlohmann::json::parse(text_of(leaks))) {

@@ -44,7 +44,8 @@ struct EmulatedLeak {
 #define BASCULE_EMULATED_FUNCTIONS(X) \
     X(abi) X(last_report) X(last_fault) X(next_site) X(next_arrays) X(trace) X(trace_read) X(next_timer) X(take_times) \
     X(name_allocation) X(bookkeeping) X(allocated) X(unused) X(set_checks) X(checks) X(set_site) X(set_interrupt) X(set_print) \
-    X(end) X(reset) X(take_races) X(check_names) X(find_checks) X(take_findings) X(race_statistics) X(leaks) X(call_count)
+    X(end) X(reset) X(take_races) X(check_names) X(find_checks) X(take_findings) X(race_statistics) X(leaks) X(call_count) \
+    X(profile) X(profile_read)
 // clang-format on
 
 /// All pointers are non-null once loaded. Thread-safe.
@@ -65,6 +66,8 @@ struct EmulatedFunctions {
     std::vector<EmulatedFinding> new_findings() const;
     /// The same as a JSON array (bascule_emulated_take_findings).
     std::string new_findings_as_json() const;
+    /// What kernels executed since the profile was started: a JSON array (bascule_emulated_profile_read).
+    std::string profile_so_far() const;
 };
 
 /// Opens the library. Searches the directory of the binary that contains this code, the lib directories next to it, the

@@ -141,6 +141,18 @@ uint32_t bascule_emulated_checks(void);
  *   "arguments"  for each parameter of the kernel its value if it points into the allocation of the access, or 0 */
 size_t bascule_emulated_take_findings(char* json, size_t capacity);
 
+/* Starts (1) or stops (0) the profile of kernels; starting empties it. It counts the launches that run while it is started,
+ * also those of graphs. Such launches run on one thread. */
+void bascule_emulated_profile(int on);
+/* Gets the profile: a JSON array with an object for each kernel. Copied as bascule_emulated_last_report does it.
+ *   "kernel"    its name, demangled; kernels of the same name are one
+ *   "launches"  their number
+ *   "lines"     an object for each line of the source whose code was executed:
+ *     "file", "line", "caller_file", "caller_line"
+ *               the line, and for inlined code the line that calls it; 0 if unknown
+ *     "counts"  an object of numbers, by the names of the counters (BASCULE_COUNTERS in checks/profile.hpp) */
+size_t bascule_emulated_profile_read(char* json, size_t capacity);
+
 /* A callback that writes where the caller's own program issues an operation, for example "train.py:12: k[1, 32](x)": at most
  * `capacity` bytes with the NUL. Called in the issuing thread, with no lock held, and only during a search for races.
  * NULL (the default): reports do not name places. */

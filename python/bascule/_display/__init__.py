@@ -6,8 +6,8 @@ Imported when something is shown. Only showing an array's values waits; nothing 
 from collections.abc import Callable
 from typing import Any
 
-from bascule import _bascule, _decorator, _errors, _explain, cache
-from bascule._display import kernels, values
+from bascule import _bascule, _decorator, _errors, _explain, _profile, cache
+from bascule._display import kernels, profiles, values
 from bascule._display.document import Document
 from bascule._display.kernels import documentation, signature
 from bascule._display.values import traceback
@@ -26,6 +26,7 @@ _DOCUMENTS: tuple[tuple[type, Callable[[Any], Document]], ...] = (
     (_explain.Explanation, values.explanation),
     (_errors.CheckError, values.check_error),
     (_errors.Error, values.error),
+    (_profile.Profile, profiles.profile),
 )
 
 

@@ -146,6 +146,9 @@ void bind_races(py::module_& module) {
     });
     module.def("_take_findings", [] { return functions().new_findings_as_json(); });
     module.def("_take_over_leaks", &take_over_leaks);
+    module.def("_profile", [](bool on) { functions().profile(on ? 1 : 0); });
+    module.def("_profile_so_far", [] { return functions().profile_so_far(); });
+    module.def("_with_user_places", &with_user_places);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "checks/init.hpp"
 #include "checks/races.hpp"
 #include "checks/kernel_checks.hpp"
+#include "checks/profile.hpp"
 
 namespace emulated::checks {
 
@@ -19,6 +20,7 @@ CheckedLaunch::CheckedLaunch(const machine::LaunchRequest& request, const Launch
     if (has(checks, Check::sync)) add(make_sync_check(request, launch));
     if (has(checks, Check::async)) add(make_async_check(request, launch));
     if (has(checks, Check::arrays)) add(make_arrays_check(request, launch));
+    if (auto profiler = make_profiler(request, launch)) add(std::move(profiler));
 }
 
 void CheckedLaunch::add(std::unique_ptr<machine::Observer> observer) {

@@ -1,4 +1,4 @@
-// The checks of one launch.
+// The checks and the profiler of one launch.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace emulated::checks {
 
-/// Creates the observers of the checks that are on, and reports what they found when it ends. Used by one thread.
+/// Creates the observers of the checks and of the profiler that are on, and reports what they found when it ends. Used by one thread.
 class CheckedLaunch {
   public:
     /// `request` and `launch` must outlive it.

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "checks/profile.hpp"
 #include "driver/call.hpp"
 #include "report/json.hpp"
 #include "report/report.hpp"
@@ -215,6 +216,14 @@ EMULATED_EXPORT size_t bascule_emulated_take_findings(char* json, size_t capacit
     all += "]";
     if (all.size() < capacity) emulated::checks::take_findings(false);
     return emulated::driver::copy_text(all, json, capacity);
+}
+
+EMULATED_EXPORT void bascule_emulated_profile(int on) {
+    return on != 0 ? emulated::checks::start_profile() : emulated::checks::stop_profile();
+}
+
+EMULATED_EXPORT size_t bascule_emulated_profile_read(char* json, size_t capacity) {
+    return emulated::driver::copy_text(emulated::checks::read_profile(), json, capacity);
 }
 
 EMULATED_EXPORT void bascule_emulated_set_site(BasculeEmulatedSite site) {

@@ -1,0 +1,1 @@
+"""Tests of the profiles that the emulated device takes of kernels."""
