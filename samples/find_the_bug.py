@@ -1,10 +1,11 @@
-"""Four wrong programs, and the emulated device's messages about them.
+"""Six wrong programs, and the emulated device's messages about them.
 
     python samples/find_the_bug.py
 
-A kernel writes past the end of its array, a kernel divides by zero, a stream does not wait for another one, and an
-array has the wrong dtype. On a GPU the first three usually give no message, and wrong results only sometimes. Prints
-every message, and exits with 1 if one does not describe its bug.
+A kernel writes past the end of its array, a kernel lacks a __syncthreads, a kernel adds to an array that nothing has
+written, a kernel divides by zero, a stream does not wait for another one, and an array has the wrong dtype. On a GPU
+all but the last usually give no message, and wrong results only sometimes. Prints every message, and exits with 1 if
+one does not describe its bug.
 """
 
 import inspect
@@ -21,6 +22,17 @@ KERNELS = r"""
 __global__ void smooth(const float* in, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i <= n) out[i] = (in[i > 0 ? i - 1 : 0] + in[i < n - 1 ? i + 1 : n - 1]) / 2;
+}
+
+__global__ void reverse(int* x) {
+    __shared__ int tile[256];
+    tile[threadIdx.x] = x[threadIdx.x];
+    x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+}
+
+__global__ void add(const float* x, float* sums) {
+    sums[threadIdx.x] += x[threadIdx.x];
+    if (sums[threadIdx.x] < 0) sums[threadIdx.x] = 0;
 }
 
 __global__ void average(const int* sums, const int* counts, int* averages) {
@@ -40,6 +52,23 @@ def past_the_end():
     smoothed = bascule.device_array(1000, np.float32)
     module.smooth[8, 128](noise, smoothed, 1000)
     smoothed.copy_to_host()
+
+
+def a_missing_syncthreads():
+    """Threads read elements of the tile that other threads write, and no barrier is between them."""
+    module = bascule.compile(KERNELS)
+    with bascule.emulated.checks("shared_races"):
+        module.reverse[1, 256](bascule.ones(256, np.int32))
+        bascule.synchronize()
+
+
+def an_array_without_values():
+    """device_array does not write its elements: bascule.zeros would."""
+    module = bascule.compile(KERNELS)
+    sums = bascule.device_array(128, np.float32)
+    with bascule.emulated.checks("init"):
+        module.add[1, 128](bascule.ones(128, np.float32), sums)
+        bascule.synchronize()
 
 
 def a_division_by_zero():
@@ -76,6 +105,11 @@ def main():
             bascule.CudaError,
             ["wrote 4 bytes", "find_the_bug.py", "out[i] = (in[", "directly past the 4000-byte"],
         ),
+        a_missing_syncthreads: (
+            bascule.CheckError,
+            ["shared_races: kernel 'reverse'", "find_the_bug.py", "tile[blockDim.x - 1 - threadIdx.x]"],
+        ),
+        an_array_without_values: (bascule.CheckError, ["init: kernel 'add'", "find_the_bug.py", "sums[threadIdx.x]"]),
         a_division_by_zero: (
             bascule.CheckError,
             ["divided an integer by zero", "find_the_bug.py", "sums[threadIdx.x] / counts", "thread (2,0,0)"],
