@@ -44,11 +44,13 @@ __global__ void page_rank_step(const int* starts, const int* sources, const int*
     next[page] = (1 - damping) / pages + damping * sum;
 }
 
-__device__ int find_root(int* parents, int v) {
+// Other threads change parents meanwhile, so they are volatile.
+__device__ int find_root(int* all, int v) {
+    volatile int* parents = all;
     int parent = parents[v];
     while (parent != v) {
         int above = parents[parent];
-        if (above != parent) atomicMin(parents + v, above);
+        if (above != parent) atomicMin(all + v, above);
         v = parent;
         parent = parents[v];
     }
@@ -74,7 +76,7 @@ __global__ void unite(const int2* edges, int* parents, int count) {
 
 __global__ void flatten(int* parents, int n) {
     int v = blockIdx.x * blockDim.x + threadIdx.x;
-    if (v < n) parents[v] = find_root(parents, v);
+    if (v < n) static_cast<volatile int*>(parents)[v] = find_root(parents, v);
 }
 
 // One round of Bellman-Ford: paths over each edge. Reports whether one became shorter.

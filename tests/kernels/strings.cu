@@ -41,11 +41,11 @@ __global__ void count_kmp(const char* lines, const int* starts, int* counts, int
 }
 
 // Upper-cases letters and counts the words. A neighbour may already be upper-case, but it is still a letter.
-__global__ void words(char* text, int length, int* count) {
+__global__ void words(volatile char* text, int length, int* count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     auto letter = [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; };
     bool begins = i < length && letter(text[i]) && (i == 0 || !letter(text[i - 1]));
     unsigned votes = __ballot_sync(__activemask(), begins);
     if (threadIdx.x % 32 == 0 && votes) atomicAdd(count, __popc(votes));
-    if (i < length && text[i] >= 'a' && text[i] <= 'z') text[i] -= 32;
+    if (i < length && text[i] >= 'a' && text[i] <= 'z') text[i] = text[i] - 32;
 }

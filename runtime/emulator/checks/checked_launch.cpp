@@ -2,9 +2,6 @@
 
 #include <utility>
 
-#include "checks/division.hpp"
-#include "checks/init.hpp"
-#include "checks/races.hpp"
 #include "checks/kernel_checks.hpp"
 #include "checks/profile.hpp"
 

@@ -1,10 +1,9 @@
-#include "checks/division.hpp"
-
 #include <bit>
 #include <cstring>
 #include <tuple>
 #include <utility>
 
+#include "checks/kernel_checks.hpp"
 #include "machine/groups.hpp"
 #include "machine/warp.hpp"
 
@@ -67,8 +66,7 @@ class Division final : public machine::Observer {
 
 }  // namespace
 
-std::unique_ptr<machine::Observer> make_division_check(const machine::LaunchRequest& request,
-                                                       const LaunchName& launch) {
+MadeCheck make_division_check(const Request& request, const LaunchName& launch) {
     return std::make_unique<Division>(request, launch);
 }
 

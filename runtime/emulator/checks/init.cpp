@@ -1,8 +1,6 @@
 // Each warp has a mask of lanes for each register: those whose value is partly undefined. As long as the sources of an
 // instruction are defined, its results are, and nothing else is done. The undefined bits themselves are kept in a second
 // register file and in a second copy of shared and local memory; those of device memory are in memory/shadow.
-#include "checks/init.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -13,6 +11,7 @@
 
 #include "checks/init_memory.hpp"
 #include "checks/init_plan.hpp"
+#include "checks/kernel_checks.hpp"
 #include "machine/cluster.hpp"
 #include "machine/groups.hpp"
 #include "machine/warp.hpp"
@@ -553,8 +552,7 @@ class Init final : public machine::Observer {
 }  // namespace
 }  // namespace values
 
-std::unique_ptr<machine::Observer> make_init_check(const machine::LaunchRequest& request,
-                                                   const LaunchName& launch) {
+MadeCheck make_init_check(const Request& request, const LaunchName& launch) {
     return std::make_unique<values::Init>(request, launch);
 }
 

@@ -12,6 +12,13 @@ namespace emulated::checks {
 using MadeCheck = std::unique_ptr<machine::Observer>;
 using Request = machine::LaunchRequest;
 
+/// Integer divisions by zero, whose result PTX leaves open (division.cpp).
+MadeCheck make_division_check(const Request& request, const LaunchName& launch);
+/// Values that nothing has written and that decide a branch, address memory or leave the kernel (init.cpp).
+MadeCheck make_init_check(const Request& request, const LaunchName& launch);
+/// Accesses to shared and global memory by threads of one grid that are unordered, and at least one of which writes. For
+/// the checks shared_races and global_races, one of which is in `checks` (races.cpp).
+MadeCheck make_race_check(const Request& request, const LaunchName& launch, Checks checks);
 /// Barriers that some threads of a warp do not reach, and warp operations with wrong masks (sync.cpp).
 MadeCheck make_sync_check(const Request& request, const LaunchName& launch);
 /// Uses of data that an asynchronous copy or product has not delivered, and writes to data that it still reads

@@ -78,7 +78,7 @@ void BlockOrder::pass_barrier() {
     epoch_ = ++time_;
 }
 
-// Adds what the lanes know beside what the whole block does.
+// Adds what the lanes know in addition to what the whole block knows.
 void BlockOrder::gather(const WarpLanes& lanes, Knowledge& into) {
     const Warp& warp = warps_[lanes.warp];
     into.join(warp.known);
@@ -205,12 +205,16 @@ void BlockOrder::access(Publications& publications, std::uint64_t address, std::
     const auto found = publications.empty() ? publications.end() : publications.find(address);
     if (access.reads && found != publications.end()) {
         const Published& given = found->second;
-        Knowledge& known = lane_of(warp, lane).known;
+        Lane& reader = lane_of(warp, lane);
+        const std::uint64_t taken = 2 * given.version + (access.acquires ? 1 : 0);
+        Knowledge& known = reader.known;
         const auto take = [&](std::size_t s) {
             (access.acquires ? known.seen : known.awaited[s]).join(given.clocks[s]);
         };
-        if (access.scope == Scope::device) take(0);
-        if (given.block == number_) take(1);
+        if (std::exchange(reader.taken, taken) != taken) {
+            if (access.scope == Scope::device) take(0);
+            if (given.block == number_) take(1);
+        }
         has_fences_ = true;
     }
     if (!access.writes) return;
@@ -235,7 +239,7 @@ void BlockOrder::access(Publications& publications, std::uint64_t address, std::
         return;
     }
     for (Clock& each : made) each.compact(threads_);
-    publications[address] = {std::move(made), number_};
+    publications[address] = {std::move(made), number_, ++last_version_};
 }
 
 }  // namespace emulated::checks

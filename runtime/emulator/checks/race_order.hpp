@@ -17,6 +17,7 @@ namespace emulated::checks {
 struct Published {
     std::array<Clock, 2> clocks;  ///< by scope
     std::uint32_t block = 0;      ///< whose threads see the clock of Scope::block
+    std::uint64_t version = 0;    ///< unique for each publication
 };
 
 /// What the arrivals at an mbarrier handed over, in its current phase and in those before.
@@ -98,6 +99,7 @@ class BlockOrder {
     struct Lane {
         std::uint32_t epoch = 0;
         Knowledge known;
+        std::uint64_t taken = 0;  // the publication that it read last, twice, and 1 if it acquired that
         std::vector<PendingCopy> copies;
         std::array<std::uint32_t, 2> committed{};
     };
@@ -116,6 +118,7 @@ class BlockOrder {
     void gather(const WarpLanes& lanes, Knowledge& into);
 
     std::uint32_t number_ = 0, threads_ = 0;
+    static inline thread_local std::uint64_t last_version_ = 0;
     std::uint32_t time_ = 0;   // the last epoch of any thread
     std::uint32_t epoch_ = 0;  // all threads' since the last barrier
     std::uint32_t seen_ = 0;

@@ -1,5 +1,4 @@
-#include "checks/races.hpp"
-
+// Finds accesses to shared and global memory by threads of one grid that race: unordered, and at least one of them a write.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "checks/kernel_checks.hpp"
 #include "checks/race_order.hpp"
 #include "checks/race_shadow.hpp"
 #include "machine/cluster.hpp"
@@ -70,6 +70,8 @@ class Races final : public machine::Observer {
     using Lines = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
 
     BlockOrder& order_of(const machine::Block& block);
+    bool is_repeated(const Execution& execution) const;
+    void remember(const Execution& execution);
     std::optional<Place> place_of(const Actor& actor, std::uint64_t address);
 
     void access_memory(const Execution& execution, BlockOrder& block);
@@ -102,6 +104,11 @@ class Races final : public machine::Observer {
     BlockOrder::Publications publications_;  // by address of global memory
     std::unordered_map<const machine::Cluster*, Phases> clusters_;
     std::array<std::uint64_t, 32> mbarriers_{};  // the lanes' addresses, of the instruction that runs
+    struct {
+        const machine::Warp* warp = nullptr;
+        std::uint32_t pc = 0, lanes = 0;
+        std::uint64_t address[32]{};
+    } last_load_;
     std::vector<Pair> pairs_;
     std::map<Lines, std::size_t> pair_at_;
 };
@@ -149,7 +156,9 @@ bool has_state(const program::Key& key) {
            !key.flags.has(Flag::complete_tx);
 }
 
+// Called before anything changes the order or the shadow.
 BlockOrder& Races::order_of(const machine::Block& block) {
+    last_load_.warp = nullptr;
     if (&block != last_block_) {
         last_block_ = &block;
         last_ = blocks_.at(&block).get();
@@ -190,8 +199,26 @@ void Races::before(const Execution& execution) {
                 mbarriers_[l] = read_lane<std::uint64_t>(execution, i.operand[has_state(key) ? 1 : 0], l);
             return;
         default:
-            if (!execution.accesses.empty()) access_memory(execution, order_of(*execution.lanes.block));
+            if (execution.accesses.empty() || is_repeated(execution)) return;
+            access_memory(execution, order_of(*execution.lanes.block));
+            if (!execution.accesses[0].writes && is_strong(execution)) remember(execution);
     }
+}
+
+// True for a strong load in a loop that waits: nothing else was seen since the warp executed it last.
+bool Races::is_repeated(const Execution& execution) const {
+    const machine::MemoryAccess& access = execution.accesses[0];
+    return last_load_.warp == execution.lanes.warp && last_load_.pc == execution.pc &&
+           last_load_.lanes == access.lanes &&
+           std::memcmp(last_load_.address, access.address, sizeof access.address) == 0;
+}
+
+void Races::remember(const Execution& execution) {
+    const machine::MemoryAccess& access = execution.accesses[0];
+    last_load_.warp = execution.lanes.warp;
+    last_load_.pc = execution.pc;
+    last_load_.lanes = access.lanes;
+    std::memcpy(last_load_.address, access.address, sizeof access.address);
 }
 
 void Races::after(const Execution& execution) {
@@ -380,9 +407,11 @@ void Races::access_memory(const Execution& execution, BlockOrder& block) {
         if (used == ~0u) {
             touch(actor, address, access.bytes, static_cast<std::uint8_t>(kind), execution.pc);
         } else {
-            for (std::uint32_t k = 0; k < access.bytes; ++k) {
-                if ((used >> k & 1) != 0)
-                    touch(actor, address + k, 1, static_cast<std::uint8_t>(kind), execution.pc);
+            for (std::uint64_t left = used; left != 0;) {
+                const auto first = static_cast<unsigned>(std::countr_zero(left));
+                const auto bytes = static_cast<unsigned>(std::countr_one(left >> first));
+                touch(actor, address + first, bytes, static_cast<std::uint8_t>(kind), execution.pc);
+                left &= ~(((std::uint64_t{1} << bytes) - 1) << first);
             }
         }
         if (!strong) continue;
@@ -564,8 +593,7 @@ void Races::visit(const Actor& actor, Cell& cell, const Place& place, Accesses m
             if (room == nullptr) room = &each;
             continue;
         }
-        const bool ordered = actor.block.precedes(each, actor.warp, actor.lane);
-        if (!ordered && conflict(each, mine)) {
+        if (conflict(each, mine) && !actor.block.precedes(each, actor.warp, actor.lane)) {
             if (is_equal_write(actor, place, each, mine))
                 has_equal = true;
             else
@@ -574,7 +602,7 @@ void Races::visit(const Actor& actor, Cell& cell, const Place& place, Accesses m
         if (each.block == mine.block && each.warp == mine.warp && each.epoch == mine.epoch &&
             each.kind == mine.kind)
             same = &each;
-        else if (ordered && covers(mine, each))
+        else if (room == nullptr && covers(mine, each) && actor.block.precedes(each, actor.warp, actor.lane))
             room = &each;
         else if ((each.kind & Accesses::writes) == 0)
             read = &each;
@@ -642,7 +670,33 @@ bool Races::is_equal_write(const Actor& actor, const Place& place, const Accesse
     return true;
 }
 
+// The plain load before a loop of compare-and-swap, which compares with what was loaded: CUDA's manual writes it so.
+bool is_guess(const program::Code& code, std::uint32_t pc) {
+    const Instruction& load = code.instructions[pc];
+    if (code.keys[pc].operation != Operation::ld || load.count != 1) return false;
+    constexpr std::size_t farthest = 128;
+    const std::size_t end = std::min(code.keys.size(), pc + farthest);
+    for (std::size_t i = pc + 1; i < end; ++i) {
+        const Instruction& cas = code.instructions[i];
+        if (code.keys[i].operation == Operation::atom && code.keys[i].flags.has(Flag::cas) &&
+            cas.operand[1] == load.operand[1] && cas.immediate == load.immediate &&
+            ((cas.bits ^ load.bits) & Instruction::has_base) == 0 &&
+            ((cas.bits & Instruction::has_base) == 0 || cas.operand[2] == load.operand[2]))
+            return true;
+    }
+    return false;
+}
+
+// Cooperative groups exchange values of a warp without __syncwarp; their users cannot change it.
+bool is_of_groups(const program::Code& code, std::uint32_t pc) {
+    return code.files[code.lines[pc].file].find("cooperative_groups") != std::string::npos;
+}
+
 void Races::found(const Actor& actor, const Place& place, const Accesses& earlier, const Accesses& mine) {
+    const program::Code& code = actor.execution.code;
+    if (is_of_groups(code, mine.pc) && is_of_groups(code, earlier.pc)) return;
+    const bool has_atomic = ((mine.kind | earlier.kind) & Accesses::is_atomic) != 0;
+    if (has_atomic && (is_guess(code, mine.pc) || is_guess(code, earlier.pc))) return;
     const auto line_of = [&](std::uint32_t pc) {
         const program::Code::Line& line = actor.execution.code.lines[pc];
         return line.source != 0 ? std::pair{line.file, line.source} : std::pair{~0u, line.ptx};
@@ -754,8 +808,7 @@ Races::~Races() {
 
 }  // namespace
 
-std::unique_ptr<machine::Observer> make_race_check(const machine::LaunchRequest& request,
-                                                   const LaunchName& launch, Checks checks) {
+MadeCheck make_race_check(const Request& request, const LaunchName& launch, Checks checks) {
     return std::make_unique<Races>(request, launch, checks);
 }
 

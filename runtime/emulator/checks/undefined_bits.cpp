@@ -164,7 +164,7 @@ Bits compared(const LaneStep& s) {
 
 // --- the table ---------------------------------------------------------------------------------------------
 
-/// Which keys of an operation a row is for.
+/// The keys of an operation that a row is for.
 enum class For : std::uint8_t { every, integers, plain_integers };
 
 struct PropagationRow {

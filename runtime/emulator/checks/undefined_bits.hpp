@@ -1,4 +1,4 @@
-// Which bits of an instruction's result are undefined if some bits of its sources are.
+// Finds the bits of an instruction's result that are undefined if some bits of its sources are.
 #pragma once
 
 #include <cstdint>

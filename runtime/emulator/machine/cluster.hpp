@@ -20,8 +20,8 @@ struct Cluster {
         std::vector<Warp>* warps = nullptr;
         bool ended = false;  ///< its shared memory is no longer accessible
     };
-    std::vector<Member> members;  ///< by rank
-    bool odd_phase = false;       ///< of barrier.cluster
+    std::vector<Member> members;   ///< by rank
+    bool odd_phase = false;        ///< of barrier.cluster
     Observer* observer = nullptr;  ///< LaunchRequest::observer
     Transfers transfers;
     std::vector<std::byte*> barriers;  ///< mbarriers that were initialised

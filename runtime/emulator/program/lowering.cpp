@@ -157,8 +157,7 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
 }
 
 void Lowering::letters(const ptx::Instruction& instruction, const Opcode& opcode) {
-    Step& step = by_letters(instruction, opcode, opcode.row->operands);
-    if (opcode.row->operation == Operation::fence) step.bits |= order_of(opcode);
+    by_letters(instruction, opcode, opcode.row->operands).bits |= order_of(opcode);
 }
 
 Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opcode,

@@ -200,7 +200,7 @@ MUTANTS = [
         "memory_extent",
         62,
         MEMORY,
-        "return; «»reject(ErrorKind::value, {.field =",
+        "return; «»reject( ErrorKind::value, {.field =",
         "return;",
     ),
 ]

@@ -138,6 +138,33 @@ def test_each_turn_of_a_loop_counts_the_same(kernels):
     assert (ten.global_atomics, eleven.global_atomics, thirty.global_atomics) == (10, 11, 30)
 
 
+def test_instructions_that_ptx_does_not_have_are_not_counted():
+    text = b"""
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry lower_half(.param .u64 to) {
+    .reg .pred %p;
+    .reg .b32 %r;
+    .reg .b64 %a;
+    ld.param.u64 %a, [to];
+    mov.u32 %r, %tid.x;
+    setp.gt.u32 %p, %r, 15;
+    @%p bra END;
+    st.global.u32 [%a], %r;
+END:
+    ret;
+}
+"""
+    kernel = bascule.load_module(text).lower_half
+    to = bascule.zeros(1, "u4")
+    with profile() as taken:
+        kernel[1, 32](raw(to))
+    counts = only(taken)
+    # Parameters and %tid are read in place, and the comparison and its branch are one instruction.
+    assert (counts.instructions, counts.thread_instructions) == (3, 32 + 16 + 32)
+
+
 def test_lanes_that_do_not_exist_are_not_counted(kernels):
     y, x = buffer(40), buffer(40)
     with profile() as taken:

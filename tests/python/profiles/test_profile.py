@@ -141,6 +141,40 @@ def test_an_error_of_the_block_ends_the_profile(kernels):
     assert line_of(taken, "count").atomic_conflicts == 31
 
 
+def test_a_launch_that_began_before_the_profile_is_not_counted():
+    printed = printed_by(
+        "-c",
+        """
+import bascule, numpy
+kernels = bascule.compile('''
+__global__ void hold(volatile int* flags) {
+    flags[0] = 1;
+    while (flags[1] == 0) {}
+}
+__global__ void k() {}
+''')
+hold = kernels.hold.prepare()
+flags = bascule.pinned_array(2, "i4")
+seen = numpy.asarray(flags)
+seen[:] = 0
+stream = bascule.stream()
+bascule._bascule._profile(True)
+hold[1, 1, stream].options(sync=False)(flags)
+while seen[0] == 0:
+    pass
+bascule._bascule._profile(True)
+seen[1] = 1
+stream.synchronize()
+kernels.k[1, 1]()
+bascule.synchronize()
+print(bascule._bascule._profile_so_far())
+""",
+        BASCULE_EMULATED_SCHEDULE="threads",
+        BASCULE_EMULATED_CHECKS="memory",
+    )
+    assert [each["kernel"] for each in json.loads(printed)] == ["k"]
+
+
 def test_a_gpu_takes_no_profile(tmp_path):
     printed = printed_by(
         "-c",

@@ -1,8 +1,8 @@
-#include "machine/observer.hpp"
-
+// Runs code instruction by instruction for an observer, and finds the memory that each instruction accesses.
 #include <cstring>
 
 #include "machine/groups.hpp"
+#include "machine/observer.hpp"
 #include "machine/warp.hpp"
 #include "program/table/matrices.hpp"
 
