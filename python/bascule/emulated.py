@@ -1,4 +1,4 @@
-"""Functions of the emulated device: checks and profiles of kernels, recorded operations, and memory that kernels leak."""
+"""Functions of the emulated device: checks and profiles of kernels, recorded operations, and leaks of kernels."""
 
 import atexit
 import importlib

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+namespace undefined_bits {
 namespace {
 
 using emulated::checks::values::LaneStep;
@@ -223,3 +224,5 @@ TEST_CASE("undefined bits of a result are those that depend on undefined bits of
         }
     }
 }
+
+}  // namespace undefined_bits

@@ -105,7 +105,9 @@ bool take_over_leaks() {
 /// Turns checks on, then others off; returns the previous ones.
 std::uint32_t change_checks(std::uint32_t on, std::uint32_t off) {
     const std::uint32_t before = functions().checks();
-    return set_checks((before | on) & ~off);
+    set_checks((before | on) & ~off);
+    watch_arrays();
+    return before;
 }
 
 /// The reports of what checks found since the last call.
@@ -139,11 +141,6 @@ void bind_races(py::module_& module) {
     module.def("_leaks", &leaks);
     module.def("_check_names", [] { return std::string(functions().check_names()); });
     module.def("_checks", [] { return functions().checks(); });
-    module.def("_set_checks", [](std::uint32_t checks) {
-        const std::uint32_t before = functions().set_checks(checks);
-        watch_arrays();
-        return before;
-    });
     module.def("_take_findings", [] { return functions().new_findings_as_json(); });
     module.def("_take_over_leaks", &take_over_leaks);
     module.def("_profile", [](bool on) { functions().profile(on ? 1 : 0); });

@@ -1,3 +1,4 @@
+// Finds integer divisions by zero, whose result PTX leaves open.
 #include <bit>
 #include <cstring>
 #include <tuple>

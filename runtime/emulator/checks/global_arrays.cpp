@@ -91,7 +91,7 @@ class RestrictCheck final : public machine::Observer {
 class GridCheck final : public machine::Observer {
   public:
     GridCheck(const Request& request, const LaunchName& launch)
-        : request_(request), launch_(launch), running_(request.grid.count() * request.block.count()) {
+        : request_(request), launch_(launch), threads_(request.grid.count() * request.block.count()) {
         for (const ArrayArgument& each : launch.arrays) {
             if (each.itemsize != 0 && each.bytes >= each.itemsize)
                 uses_.push_back({&each, each.bytes / each.itemsize, {}});
@@ -116,8 +116,16 @@ class GridCheck final : public machine::Observer {
         std::vector<bool> written{};  ///< by element
         std::uint64_t end = 0;        ///< one past the last element that was read or written
         std::uint64_t count = 0;      ///< elements written
+        bool in_order = true;         ///< thread k of the grid wrote elements k, k + threads, ...
         Trace last{};
     };
+
+    // The number of a thread in the grid.
+    std::uint64_t number_of(const Execution& execution, unsigned lane) const {
+        const machine::Dim3 &at = execution.lanes.block->index, &grid = request_.grid;
+        return (at.x + grid.x * (at.y + std::uint64_t{grid.y} * at.z)) * request_.block.count() +
+               execution.thread(lane);
+    }
 
     void note(const Execution& execution, unsigned lane, const MemoryAccess& access) {
         for (Use& use : uses_) {
@@ -129,6 +137,7 @@ class GridCheck final : public machine::Observer {
             use.end = std::max(use.end, end);
             if (!access.writes) continue;
             use.written.resize(use.elements);
+            use.in_order = use.in_order && first % threads_ == number_of(execution, lane);
             for (std::uint64_t k = first; k < end; ++k) {
                 use.count += use.written[k] ? 0 : 1;
                 use.written[k] = true;
@@ -137,12 +146,12 @@ class GridCheck final : public machine::Observer {
         }
     }
 
-    // Only an array that is written from its start on, without gaps, and as many elements as there are threads or a multiple,
-    // has elements for each thread.
+    // Only an array that is written from its start on, by the threads of the grid in their order, has an element for each
+    // thread.
     void finish(const program::Code& code, const Use& use) const {
+        if (use.count != use.end || use.end == use.elements || !use.in_order) return;
+        if (use.end == 0 || use.end % threads_ != 0) return;
         const std::uint64_t blocks = request_.grid.count(), threads = request_.block.count();
-        if (use.count != use.end || use.end == use.elements || use.end % (blocks * threads) != 0) return;
-        if (use.end == 0 || threads < 2) return;
         Finding finding;
         finding.check = Check::grid;
         finding.pc = use.last.pc;
@@ -162,7 +171,8 @@ class GridCheck final : public machine::Observer {
 
     const Request& request_;
     const LaunchName& launch_;
-    std::uint64_t running_;  // threads
+    const std::uint64_t threads_;
+    std::uint64_t running_ = threads_;
     std::vector<Use> uses_;
 };
 

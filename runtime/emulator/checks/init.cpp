@@ -324,7 +324,7 @@ class Init final : public machine::Observer {
         u32 lanes = 0;
         for (const unsigned l : LanesOf{e.mask}) {
             at[l] = memory_.at(e.lanes, access.address[l], access.bytes, l);
-            const auto is_defined = [](std::byte each) { return each == std::byte{0}; };
+            const auto is_defined = [](std::byte bits) { return bits == std::byte{0}; };
             if (at[l] != nullptr && !std::all_of(at[l], at[l] + access.bytes, is_defined)) lanes |= 1u << l;
         }
         if (lanes == 0) return define(step, e.mask);

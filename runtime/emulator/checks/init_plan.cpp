@@ -82,7 +82,8 @@ void Plan::add(u32 pc) {
     }
     if (key.operation == Operation::call_pointer) {
         for (const Code::Callee& callee : code_.callees) {
-            for (const Code::Place& each : callee.parameters) slots_.push_back(slot(each.offset, each.bytes));
+            for (const Code::Place& each : callee.parameters)
+                slots_.push_back(slot(each.offset, Code::Operands::fixed));
             step.results = static_cast<std::uint16_t>(step.results + callee.parameters.size());
         }
     }

@@ -9,7 +9,8 @@
 
 namespace emulated::checks::values {
 
-/// What the check does with an instruction. Kinds up to `propagates` only write registers.
+/// What the check does with an instruction. Kinds up to `compares` do no more than write registers
+/// if the sources are defined.
 enum class Kind : std::uint8_t {
     defines,     ///< its results count as defined
     propagates,  ///< its row in the table of propagations says how
@@ -20,7 +21,7 @@ enum class Kind : std::uint8_t {
     atomic,
     copy,      ///< cp.async
     shuffle,   ///< shfl
-    exchange,  ///< match, redux
+    exchange,  ///< vote, match, redux
     barrier,   ///< bar
     image,     ///< textures and surfaces
     writes,    ///< writes memory in a way that only its handler knows

@@ -149,7 +149,6 @@ class Profiler final : public machine::Observer {
     Profiler(const Profiler&) = delete;
     Profiler& operator=(const Profiler&) = delete;
 
-    void before(const Execution& execution) override;
     void after(const Execution& execution) override;
 
   private:
@@ -159,7 +158,6 @@ class Profiler final : public machine::Observer {
     const program::Code& code_;
     const std::uint64_t start_;
     std::vector<Counters> counts_;  // by instruction
-    MemoryAccess rows_;             // the rows of ldmatrix or stmatrix
 };
 
 bool is_conditional_branch(Operation operation) noexcept {
@@ -167,23 +165,9 @@ bool is_conditional_branch(Operation operation) noexcept {
            operation == Operation::guard || operation == Operation::compare_guard;
 }
 
-bool moves_rows(Operation operation) noexcept {
-    return operation == Operation::ldmatrix || operation == Operation::stmatrix;
-}
-
-// Reads the addresses of rows, because ldmatrix may overwrite their registers. Lane 8 j + r has row r of matrix j.
-void Profiler::before(const Execution& execution) {
-    if (!moves_rows(execution.key().operation)) return;
-    const program::Instruction& i = execution.instruction();
-    const std::byte* from = execution.lanes.registers + i.operand[1];
-    rows_.bytes = 16;
-    rows_.lanes = i.count == 4 ? ~0u : (1u << (8 * i.count)) - 1;
-    for (unsigned l = 0; l < warp_lanes; ++l) {
-        const std::uint64_t base = (i.bits & program::Instruction::narrow) != 0
-                                       ? reinterpret_cast<const std::uint32_t*>(from)[l]
-                                       : reinterpret_cast<const std::uint64_t*>(from)[l];
-        rows_.address[l] = base + static_cast<std::uint64_t>(i.immediate);
-    }
+// Accesses of wmma are lines of unknown requests, so they count only as instructions.
+bool moves_lines(Operation operation) noexcept {
+    return operation == Operation::load_matrix || operation == Operation::store_matrix;
 }
 
 void Profiler::after(const Execution& execution) {
@@ -195,10 +179,8 @@ void Profiler::after(const Execution& execution) {
     if (is_conditional_branch(operation)) {
         ++counters.branches;
         counters.divergent_branches += execution.lanes.mask != execution.mask ? 1 : 0;
-    } else if (moves_rows(operation)) {
-        ++counters.shared_requests;
-        counters.bank_conflicts += bank_conflicts_of(rows_, rows_.lanes);
     }
+    if (moves_lines(operation)) return;
     for (const MemoryAccess& access : execution.accesses) count_access(execution, access, counters);
 }
 

@@ -8,11 +8,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "checks/kernel_checks.hpp"
-#include "checks/race_order.hpp"
-#include "checks/race_shadow.hpp"
+#include "checks/order/race_order.hpp"
+#include "checks/order/race_shadow.hpp"
+#include "checks/race_reports.hpp"
 #include "machine/cluster.hpp"
 #include "machine/groups.hpp"
 #include "machine/mbarrier.hpp"
@@ -48,6 +47,14 @@ struct Pair {
     std::unordered_set<std::uint64_t> threads;  ///< of the first place
 };
 
+/// The instructions other than loads, stores and atomic operations that concern the check.
+constexpr Operation watched[] = {
+    Operation::bar,          Operation::bar_warp,    Operation::bulk_copy,     Operation::bulk_group,
+    Operation::bulk_reduce,  Operation::cluster_bar, Operation::copy_arrive,   Operation::copy_async,
+    Operation::copy_group,   Operation::fence,       Operation::heap_allocate, Operation::mbarrier,
+    Operation::reduce_async, Operation::store_async,
+};
+
 class Races final : public machine::Observer {
   public:
     Races(const machine::LaunchRequest& request, const LaunchName& launch, Checks checks)
@@ -55,7 +62,10 @@ class Races final : public machine::Observer {
           launch_(launch),
           in_shared_(has(checks, Check::shared_races)),
           in_global_(has(checks, Check::global_races)),
-          has_clusters_(request.cluster.count() > 1) {}
+          has_clusters_(request.cluster.count() > 1) {
+        for (const program::Key& key : request.kernel->code->keys)
+            uses_.push_back(std::ranges::find(watched, key.operation) != std::end(watched) ? 1 : 0);
+    }
     ~Races() override;
     Races(Races&&) = delete;
 
@@ -85,23 +95,31 @@ class Races final : public machine::Observer {
     void hand_over(const Actor& actor, std::uint64_t barrier, const Knowledge& given);
     void pass_warp_barrier(const Execution& execution, BlockOrder& block);
 
+    void touch(const Actor& actor, std::uint32_t lanes, std::uint64_t address, std::uint32_t bytes,
+               std::uint8_t kind, std::uint32_t pc);
     void touch(const Actor& actor, std::uint64_t address, std::uint32_t bytes, std::uint8_t kind,
-               std::uint32_t pc);
-    void visit(const Actor& actor, Cell& cell, const Place& place, Accesses mine);
+               std::uint32_t pc) {
+        touch(actor, 1u << actor.lane, address, bytes, kind, pc);
+    }
+    bool is_over(const Place& place, const Accesses& earlier, const Accesses& mine) const;
+    void visit_all(const Actor& actor, Cell& cell, const Place& place, const Accesses& mine);
+    bool visit(const Actor& actor, Cell& cell, const Place& place, Accesses mine);
     bool is_equal_write(const Actor& actor, const Place& place, const Accesses& earlier,
                         const Accesses& mine) const;
     void found(const Actor& actor, const Place& place, const Accesses& earlier, const Accesses& mine);
-    Finding describe(const Actor& actor, const Place& place, const Accesses& earlier,
-                     const Accesses& mine) const;
 
     const machine::LaunchRequest& request_;
     const LaunchName& launch_;
     const bool in_shared_, in_global_, has_clusters_;
+    std::vector<std::uint8_t> uses_;  // by instruction: 1 for those in `watched`
     std::unordered_map<const machine::Block*, std::unique_ptr<BlockOrder>> blocks_;
     const machine::Block* last_block_ = nullptr;
     BlockOrder* last_ = nullptr;
     Shadow shadow_;
     BlockOrder::Publications publications_;  // by address of global memory
+    // The entries of the clocks that were published. Beyond this number the rest of the grid is not watched.
+    static constexpr std::uint64_t most_published = std::uint64_t{1} << 25;
+    std::uint64_t published_ = 0;
     std::unordered_map<const machine::Cluster*, Phases> clusters_;
     std::array<std::uint64_t, 32> mbarriers_{};  // the lanes' addresses, of the instruction that runs
     struct {
@@ -114,12 +132,6 @@ class Races final : public machine::Observer {
 };
 
 // --- the instructions --------------------------------------------------------------------------------------
-
-machine::Dim3 position(std::uint64_t linear, const machine::Dim3& shape) {
-    return {static_cast<std::uint32_t>(linear % shape.x),
-            static_cast<std::uint32_t>(linear / shape.x % shape.y),
-            static_cast<std::uint32_t>(linear / shape.x / shape.y)};
-}
 
 WarpLanes lanes_of(const machine::Warp& warp, std::uint32_t lanes) {
     return {warp.index, lanes, warp.exists & ~warp.exited};
@@ -167,6 +179,7 @@ BlockOrder& Races::order_of(const machine::Block& block) {
 }
 
 void Races::begin_block(const machine::Block& block, const machine::Lanes& lanes) {
+    last_load_.warp = nullptr;
     auto& order = blocks_[&block];
     if (order == nullptr) order = std::make_unique<BlockOrder>();
     const machine::Dim3 &at = block.index, &grid = request_.grid;
@@ -180,6 +193,7 @@ void Races::begin_block(const machine::Block& block, const machine::Lanes& lanes
 }
 
 void Races::before(const Execution& execution) {
+    if ((execution.accesses.empty() && uses_[execution.pc] == 0) || published_ > most_published) return;
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
     switch (key.operation) {
@@ -222,6 +236,7 @@ void Races::remember(const Execution& execution) {
 }
 
 void Races::after(const Execution& execution) {
+    if (uses_[execution.pc] == 0 || published_ > most_published) return;
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
     const machine::Lanes& s = execution.lanes;
@@ -401,24 +416,32 @@ void Races::access_memory(const Execution& execution, BlockOrder& block) {
     const StrongAccess order{access.reads, access.writes, (i.bits & Instruction::acquires) != 0,
                              (i.bits & Instruction::releases) != 0, scope_of(i)};
     const std::uint32_t used = key.operation == Operation::ld_used ? i.operand.back() : ~0u;
-    for (const unsigned l : LanesOf{access.lanes}) {
+    // Plain reads of one address by several lanes count as one access.
+    const bool in_groups = kind == 0 && block.has_one_epoch(execution.lanes.warp->index);
+    for (std::uint32_t left = access.lanes; left != 0;) {
+        const auto l = static_cast<unsigned>(std::countr_zero(left));
         const Actor actor{execution, block, execution.lanes.warp->index, l};
         const std::uint64_t address = access.address[l];
+        std::uint32_t group = 1u << l;
+        for (unsigned k = l + 1; in_groups && k < 32 && access.address[k] == address; ++k) group |= 1u << k;
+        if (in_groups && l < 16 && access.address[l + 16] == address) group |= 1u << (l + 16);
+        group &= left;
+        left &= ~group;
         if (used == ~0u) {
-            touch(actor, address, access.bytes, static_cast<std::uint8_t>(kind), execution.pc);
+            touch(actor, group, address, access.bytes, static_cast<std::uint8_t>(kind), execution.pc);
         } else {
-            for (std::uint64_t left = used; left != 0;) {
-                const auto first = static_cast<unsigned>(std::countr_zero(left));
-                const auto bytes = static_cast<unsigned>(std::countr_one(left >> first));
-                touch(actor, address + first, bytes, static_cast<std::uint8_t>(kind), execution.pc);
-                left &= ~(((std::uint64_t{1} << bytes) - 1) << first);
+            for (std::uint64_t rest = used; rest != 0;) {
+                const auto first = static_cast<unsigned>(std::countr_zero(rest));
+                const auto bytes = static_cast<unsigned>(std::countr_one(rest >> first));
+                touch(actor, group, address + first, bytes, static_cast<std::uint8_t>(kind), execution.pc);
+                rest &= ~(((std::uint64_t{1} << bytes) - 1) << first);
             }
         }
         if (!strong) continue;
         const auto place = place_of(actor, address);
         if (!place) continue;
-        block.access(place->owner != nullptr ? place->owner->publications : publications_, place->at,
-                     actor.warp, l, order);
+        published_ += block.access(place->owner != nullptr ? place->owner->publications : publications_,
+                                   place->at, actor.warp, l, order);
     }
 }
 
@@ -523,23 +546,23 @@ void Races::end_copies(const Execution& execution, BlockOrder& block, bool bulk,
 
 // --- races -------------------------------------------------------------------------------------------------
 
-void Races::touch(const Actor& actor, std::uint64_t address, std::uint32_t bytes, std::uint8_t kind,
-                  std::uint32_t pc) {
+// `lanes` have the same epoch and address, and actor.lane is the first of them.
+void Races::touch(const Actor& actor, std::uint32_t lanes, std::uint64_t address, std::uint32_t bytes,
+                  std::uint8_t kind, std::uint32_t pc) {
     const auto place = place_of(actor, address);
-    if (!place || !(place->owner != nullptr ? in_shared_ : in_global_)) return;
+    if (!place || !(place->owner != nullptr ? in_shared_ : in_global_) || pc > Accesses::most_pc) return;
     Accesses mine;
     mine.block = actor.block.number();
     mine.epoch = actor.block.epoch(actor.warp, actor.lane);
-    mine.lanes = 1u << actor.lane;
-    mine.pc = pc;
-    mine.warp = static_cast<std::uint8_t>(actor.warp);
-    mine.kind = kind;
+    mine.lanes = lanes;
+    mine.pc = pc & Accesses::most_pc;
+    mine.warp = actor.warp & 31;
+    mine.kind = kind & 31;
     const std::uint64_t end = place->at + bytes;
     for (std::uint64_t at = place->at; at < end; at = (at | 3) + 1) {
         const std::uint64_t cell_at = at & ~std::uint64_t{3};
         const unsigned first = static_cast<unsigned>(at - cell_at);
         const unsigned last = static_cast<unsigned>(std::min<std::uint64_t>(end - cell_at, 4));
-        const auto mask = static_cast<std::uint8_t>((1u << last) - (1u << first));
         Cell* cell = nullptr;
         if (place->owner == nullptr) {
             cell = shadow_.find(at);
@@ -548,61 +571,67 @@ void Races::touch(const Actor& actor, std::uint64_t address, std::uint32_t bytes
         }
         if (cell == nullptr) return;
         const Place here{place->owner, cell_at};
-        mine.bytes = mask;
+        mine.bytes = ((1u << last) - (1u << first)) & 15;
         bool apart = cell->parts != 0;
-        for (const Accesses& each : cell->kept) apart = apart || (each.bytes != 0 && each.bytes != mask);
+        for (const Accesses& each : cell->kept)
+            apart = apart || (each.bytes != mine.bytes && each.bytes != 0 && !is_over(here, each, mine));
         if (!apart) {
-            visit(actor, *cell, here, mine);
+            visit_all(actor, *cell, here, mine);
             continue;
         }
         std::array<Cell, 4>* parts = shadow_.parts(*cell);
         if (parts == nullptr) return;
         for (unsigned byte = first; byte < last; ++byte) {
-            mine.bytes = static_cast<std::uint8_t>(1u << byte);
-            visit(actor, (*parts)[byte], here, mine);
+            mine.bytes = (1u << byte) & 15;
+            visit_all(actor, (*parts)[byte], here, mine);
         }
     }
 }
 
-bool conflict(const Accesses& a, const Accesses& b) {
-    if (((a.kind | b.kind) & Accesses::writes) == 0) return false;
-    const bool same_block = a.block == b.block;
-    if (((a.kind | b.kind) & Accesses::by_warp) != 0 && same_block && a.warp == b.warp) return false;
-    const bool both_strong = (a.kind & b.kind & Accesses::strong) != 0;
-    return !both_strong || (!same_block && ((a.kind | b.kind) & Accesses::in_block) != 0);
+// True for an access to shared memory by a block that has ended.
+bool Races::is_over(const Place& place, const Accesses& earlier, const Accesses& mine) const {
+    return place.owner != nullptr && !has_clusters_ && earlier.block != mine.block;
 }
 
-/// True if what conflicts with `b` conflicts with `a` too.
-bool covers(const Accesses& a, const Accesses& b) {
-    if ((b.kind & Accesses::writes) != 0 && (a.kind & Accesses::writes) == 0) return false;
-    if ((a.kind & Accesses::strong) == 0) return (a.kind & Accesses::by_warp) == 0;
-    return (b.kind & Accesses::strong) != 0 &&
-           ((a.kind & Accesses::in_block) != 0 || (b.kind & Accesses::in_block) == 0);
+void Races::visit_all(const Actor& actor, Cell& cell, const Place& place, const Accesses& mine) {
+    if (visit(actor, cell, place, mine)) return;
+    for (const unsigned l : LanesOf{mine.lanes}) {
+        Accesses one = mine;
+        one.lanes = 1u << l;
+        visit({actor.execution, actor.block, actor.warp, l}, cell, place, one);
+    }
 }
 
-// Compares the access with those that the cell keeps, and keeps it. A cell has room for three: a plain write replaces all
-// others, because what races with them races with it or precedes it.
-void Races::visit(const Actor& actor, Cell& cell, const Place& place, Accesses mine) {
+// Compares the access with those that the cell keeps, and keeps it. A cell has room for four: a plain write replaces all
+// others, because what races with them races with it or precedes it. Returns false, and changes nothing, if the access is one
+// of several lanes and an order must be looked up for each.
+bool Races::visit(const Actor& actor, Cell& cell, const Place& place, Accesses mine) {
     const bool only_own_block = place.owner != nullptr && !has_clusters_;
+    const std::uint32_t seen = actor.block.seen(), seen_by_warp = actor.block.seen(actor.warp);
+    const bool is_one = (mine.lanes & (mine.lanes - 1)) == 0;
     Accesses *same = nullptr, *room = nullptr, *read = nullptr;
     bool has_equal = false;
     for (Accesses& each : cell.kept) {
-        if (each.bytes == 0 ||
-            (only_own_block && (each.block != mine.block || actor.block.is_seen_by_all(each.epoch)))) {
+        const bool same_block = each.block == mine.block, same_warp = same_block && each.warp == mine.warp;
+        if (each.bytes == 0 || (only_own_block && (!same_block || each.epoch <= seen))) {
             each.bytes = 0;
             if (room == nullptr) room = &each;
             continue;
         }
-        if (conflict(each, mine) && !actor.block.precedes(each, actor.warp, actor.lane)) {
-            if (is_equal_write(actor, place, each, mine))
+        bool ordered = same_block &&
+                       (each.epoch <= seen ||
+                        (same_warp && (each.epoch <= seen_by_warp || (is_one && each.lanes == mine.lanes))));
+        if (!ordered && conflict(each, mine)) {
+            if (!is_one) return false;
+            ordered = actor.block.precedes(each, actor.warp, actor.lane);
+            if (!ordered && is_equal_write(actor, place, each, mine))
                 has_equal = true;
-            else
+            else if (!ordered)
                 found(actor, place, each, mine);
         }
-        if (each.block == mine.block && each.warp == mine.warp && each.epoch == mine.epoch &&
-            each.kind == mine.kind)
+        if (same_warp && each.epoch == mine.epoch && each.kind == mine.kind && each.pc == mine.pc)
             same = &each;
-        else if (room == nullptr && covers(mine, each) && actor.block.precedes(each, actor.warp, actor.lane))
+        else if (ordered && covers(mine, each))
             room = &each;
         else if ((each.kind & Accesses::writes) == 0)
             read = &each;
@@ -611,15 +640,16 @@ void Races::visit(const Actor& actor, Cell& cell, const Place& place, Accesses m
         if (has_equal && same != nullptr) mine.lanes |= same->lanes;
         for (Accesses& each : cell.kept) each.bytes = 0;
         cell.kept[0] = mine;
-        return;
+        return true;
     }
     if (same != nullptr) {
-        mine.lanes |= same->lanes;
-        room = same;
+        same->lanes |= mine.lanes;
+        return true;
     }
     if (room == nullptr) room = read;
     if (room == nullptr && (mine.kind & Accesses::writes) != 0) room = &cell.kept.back();
     if (room != nullptr) *room = mine;
+    return true;
 }
 
 // The bytes that a lane stores, at their addresses.
@@ -670,33 +700,9 @@ bool Races::is_equal_write(const Actor& actor, const Place& place, const Accesse
     return true;
 }
 
-// The plain load before a loop of compare-and-swap, which compares with what was loaded: CUDA's manual writes it so.
-bool is_guess(const program::Code& code, std::uint32_t pc) {
-    const Instruction& load = code.instructions[pc];
-    if (code.keys[pc].operation != Operation::ld || load.count != 1) return false;
-    constexpr std::size_t farthest = 128;
-    const std::size_t end = std::min(code.keys.size(), pc + farthest);
-    for (std::size_t i = pc + 1; i < end; ++i) {
-        const Instruction& cas = code.instructions[i];
-        if (code.keys[i].operation == Operation::atom && code.keys[i].flags.has(Flag::cas) &&
-            cas.operand[1] == load.operand[1] && cas.immediate == load.immediate &&
-            ((cas.bits ^ load.bits) & Instruction::has_base) == 0 &&
-            ((cas.bits & Instruction::has_base) == 0 || cas.operand[2] == load.operand[2]))
-            return true;
-    }
-    return false;
-}
-
-// Cooperative groups exchange values of a warp without __syncwarp; their users cannot change it.
-bool is_of_groups(const program::Code& code, std::uint32_t pc) {
-    return code.files[code.lines[pc].file].find("cooperative_groups") != std::string::npos;
-}
-
 void Races::found(const Actor& actor, const Place& place, const Accesses& earlier, const Accesses& mine) {
     const program::Code& code = actor.execution.code;
-    if (is_of_groups(code, mine.pc) && is_of_groups(code, earlier.pc)) return;
-    const bool has_atomic = ((mine.kind | earlier.kind) & Accesses::is_atomic) != 0;
-    if (has_atomic && (is_guess(code, mine.pc) || is_guess(code, earlier.pc))) return;
+    if (is_intended(code, earlier, mine)) return;
     const auto line_of = [&](std::uint32_t pc) {
         const program::Code::Line& line = actor.execution.code.lines[pc];
         return line.source != 0 ? std::pair{line.file, line.source} : std::pair{~0u, line.ptx};
@@ -705,101 +711,13 @@ void Races::found(const Actor& actor, const Place& place, const Accesses& earlie
     if (second < first) std::swap(first, second);
     const auto [at, is_new] =
         pair_at_.try_emplace({first.first, first.second, second.first, second.second}, pairs_.size());
-    if (is_new) pairs_.push_back({describe(actor, place, earlier, mine), {}});
+    if (is_new)
+        pairs_.push_back(
+            {describe_race(code, request_, earlier, mine, place.at, place.owner != nullptr), {}});
     constexpr std::size_t most_threads = 1u << 16;
     auto& threads = pairs_[at->second].threads;
     if (threads.size() < most_threads)
         threads.insert(std::uint64_t{mine.block} << 32 | actor.execution.thread(actor.lane));
-}
-
-// --- reports -----------------------------------------------------------------------------------------------
-
-std::string bytes_text(const program::Code& code, std::uint32_t pc) {
-    const program::Key& key = code.keys[pc];
-    const Instruction& i = code.instructions[pc];
-    switch (key.operation) {
-        case Operation::ld:
-        case Operation::ld_used:
-        case Operation::st:
-        case Operation::atom: {
-            const std::uint32_t count = key.operation == Operation::atom ? 1 : i.count;
-            const std::uint32_t bytes = ptx::bytes_of(key.type) * count;
-            return bytes == 1 ? "1 byte" : fmt::format("{} bytes", bytes);
-        }
-        case Operation::atom_wide:
-            return "16 bytes";
-        case Operation::mbarrier:
-        case Operation::copy_arrive:
-            return "an mbarrier";
-        default:
-            return "bytes";
-    }
-}
-
-std::string deed_text(const program::Code& code, const Accesses& accesses) {
-    const std::string bytes = bytes_text(code, accesses.pc);
-    const Operation operation = code.keys[accesses.pc].operation;
-    const bool copies = operation == Operation::copy_async || operation == Operation::bulk_copy ||
-                        operation == Operation::bulk_reduce;
-    if (operation == Operation::mbarrier || operation == Operation::copy_arrive)
-        return (accesses.kind & Accesses::strong) != 0 ? "used " + bytes : "initialised " + bytes;
-    if ((accesses.kind & Accesses::is_atomic) != 0) return "changed " + bytes + " atomically";
-    if (copies)
-        return (accesses.kind & Accesses::writes) != 0 ? "copied to " + bytes : "copied from " + bytes;
-    return ((accesses.kind & Accesses::writes) != 0 ? "wrote " : "read ") + bytes;
-}
-
-Finding Races::describe(const Actor& actor, const Place& place, const Accesses& earlier,
-                        const Accesses& mine) const {
-    const program::Code& code = actor.execution.code;
-    const bool is_shared = place.owner != nullptr;
-    const auto deed = [&](const Accesses& of, unsigned lane) {
-        Deed made;
-        static_cast<machine::FaultPlace&>(made) =
-            machine::place_of(code, request_.block, of.pc, 32u * of.warp + lane);
-        made.block = position(of.block, request_.grid);
-        made.what = deed_text(code, of);
-        return made;
-    };
-    const bool same_block = earlier.block == mine.block, same_warp = same_block && earlier.warp == mine.warp;
-    const std::uint32_t others = same_warp ? earlier.lanes & ~mine.lanes : earlier.lanes;
-    Finding made;
-    made.check = is_shared ? Check::shared_races : Check::global_races;
-    made.pc = mine.pc;
-    made.other_pc = earlier.pc;
-    made.first = deed(mine, actor.lane);
-    made.other = deed(earlier, static_cast<unsigned>(std::countr_zero(others)));
-    const bool other_writes = (earlier.kind & Accesses::writes) != 0;
-    const bool both_strong = (mine.kind & earlier.kind & Accesses::strong) != 0;
-    const bool one_instruction = same_warp && mine.pc == earlier.pc && mine.epoch == earlier.epoch &&
-                                 (mine.kind & Accesses::writes) != 0;
-    made.first.what +=
-        fmt::format(" of {} memory, unordered with {} that {} them,", is_shared ? "shared" : "global",
-                    same_warp    ? "a thread of its warp"
-                    : same_block ? "a thread of its block"
-                                 : "a thread of another block",
-                    other_writes ? "wrote" : "read");
-    made.address =
-        is_shared ? place.at + static_cast<unsigned>(std::countr_zero(unsigned{mine.bytes})) : place.at;
-    made.bytes = static_cast<std::uint32_t>(std::popcount(unsigned{mine.bytes}));
-    made.space = is_shared ? "shared" : "global";
-    if (one_instruction)
-        made.advice =
-            "which of the different values stays is undefined; let one thread write, or use an atomic operation";
-    else if (both_strong)
-        made.advice =
-            "operations of block scope do not order blocks; use the operation without _block or .cta";
-    else if (same_warp)
-        made.advice = "put __syncwarp() between the two accesses";
-    else if (same_block)
-        made.advice = "put __syncthreads() between the two accesses, or make both atomic";
-    else if (is_shared)
-        made.advice = "put cluster.sync() between the two accesses";
-    else
-        made.advice =
-            "make both accesses atomic, or hand the data over: __threadfence() after the first access and before a "
-            "strong write to a flag, and after the strong read of the flag and before the second access";
-    return made;
 }
 
 Races::~Races() {

@@ -304,6 +304,16 @@ class Sync final : public machine::Observer {
             used = (known->lanes_of(places[1]) & *chosen) | (known->lanes_of(places[2]) & ~*chosen) |
                    known->lanes_of(places[3]);
         }
+        const bool is_and = operation == Operation::and_;
+        if ((is_and || operation == Operation::or_) && execution.key().type == program::Type::pred) {
+            // A false operand of `and`, or a true one of `or`, decides.
+            const auto undecided = [&](unsigned k) {
+                const auto value =
+                    *reinterpret_cast<const std::uint32_t*>(execution.lanes.registers + places[k]);
+                return known->lanes_of(places[k]) | (is_and ? value : ~value);
+            };
+            used &= undecided(1) & undecided(2);
+        }
         used &= execution.mask;
         const bool decides = program::does(operation, program::Does::jumps) ||
                              operation == Operation::guard || operation == Operation::compare_guard;

@@ -1,4 +1,4 @@
-// Finds the bits of an instruction's result that are undefined if some bits of its sources are.
+// Propagates undefined bits: finds those of a result whose value depends on undefined bits of the sources.
 #pragma once
 
 #include <cstdint>

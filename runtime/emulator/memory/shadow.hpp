@@ -1,4 +1,4 @@
-// Records the bits of device memory that nothing has written, for the check of uninitialised values.
+// Records for each bit of device memory whether something has written it, for the check of uninitialised values.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace emulated::memory {
 /// otherwise thread-safe.
 class Shadow {
   public:
-    /// Shadows the addresses [base, base + bytes).
+    /// Covers the addresses [base, base + bytes).
     Shadow(DeviceAddress base, std::uint64_t bytes) noexcept : base_(base), bytes_(bytes) {}
     ~Shadow();
     Shadow(Shadow&&) = delete;

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import bascule
 from bascule import _bascule
+
+ALL = 0xFFFFFFFF
 
 
 @functools.cache
@@ -19,18 +23,29 @@ def bits_of(check: str) -> int:
     return 1 << _bascule._check_names().split(",").index(check)
 
 
+@contextmanager
+def checking(bits: int) -> Iterator[list[dict[str, Any]]]:
+    """Turns exactly these checks on. The list is filled at the end; nothing is raised. A fault resets the device."""
+    found: list[dict[str, Any]] = []
+    _bascule._take_findings()
+    before = _bascule._change_checks(bits, ALL ^ bits)
+    try:
+        yield found
+        _bascule._finish_devices()
+    except bascule.CudaError:
+        pass
+    finally:
+        if _bascule._is_context_lost():
+            bascule.emulated.reset()
+        found += json.loads(_bascule._take_findings())
+        _bascule._change_checks(before, ALL ^ before)
+
+
 def found_by(check: str, launcher: Any, *arguments: Any) -> list[dict[str, Any]]:
     """Calls a launcher, waits for it and returns what the check found. A fault resets the device."""
-    _bascule._take_findings()
-    before = _bascule._set_checks(bits_of(check))
-    try:
+    with checking(bits_of(check)) as found:
         launcher(*arguments)
-        bascule.synchronize()
-    except bascule.CudaError:
-        bascule.emulated.reset()
-    finally:
-        _bascule._set_checks(before)
-    return json.loads(_bascule._take_findings())
+    return found
 
 
 def line_of(text: str, comment: str) -> int:

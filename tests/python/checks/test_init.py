@@ -10,7 +10,7 @@ import pytest
 import bascule
 from bascule import _bascule
 
-from .findings import bits_of, compiled, found_by, line_of
+from .findings import ALL, bits_of, compiled, found_by, line_of
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
@@ -317,14 +317,14 @@ def text_with(body: str) -> str:
 
 def run(body: str) -> list[dict[str, Any]]:
     kernel = compiled(text_with(body)).k
-    previous = _bascule._set_checks(bits_of("init"))
+    previous = _bascule._change_checks(bits_of("init"), 0)  # arrays that are made now have undefined bytes
     try:
         given = bascule.to_device(np.arange(256, dtype="i4"))
         fresh = bascule.device_array(256, "i4")
         out = bascule.to_device(np.zeros(512, "i4"))
         return found_by("init", kernel[1, 64, None, 256], given, fresh, out, 32)
     finally:
-        _bascule._set_checks(previous)
+        _bascule._change_checks(previous, ALL ^ previous)
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -354,7 +354,7 @@ def test_a_correct_kernel_is_silent(name: str) -> None:
 def test_operations_of_the_host_define_memory() -> None:
     """Copies of undefined memory are undefined; fills and copies from the host define it."""
     kernel = compiled(text_with("if (fresh[t] == 5) out[t] = 1;")).k
-    previous = _bascule._set_checks(bits_of("init"))
+    previous = _bascule._change_checks(bits_of("init"), 0)
     try:
         out = bascule.to_device(np.zeros(512, "i4"))
 
@@ -371,7 +371,7 @@ def test_operations_of_the_host_define_memory() -> None:
         assert count(bascule.zeros(256, "i4")) == 0
         del copied
         assert count(bascule.device_array(256, "i4")) == 64
-        _bascule._set_checks(0)
+        _bascule._change_checks(0, ALL)
         assert count(fresh) == 0, "memory from before the check was on counts as defined"
     finally:
-        _bascule._set_checks(previous)
+        _bascule._change_checks(previous, ALL ^ previous)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import bascule
-from bascule import _bascule
 
-from .findings import bits_of
+from .findings import bits_of, checking
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
@@ -547,14 +545,9 @@ def compiled(text: str, right: bool) -> bascule.Module:
 
 
 def findings_of(launch: Any) -> list[dict[str, Any]]:
-    _bascule._take_findings()
-    before = _bascule._set_checks(BOTH)
-    try:
+    with checking(BOTH) as found:
         launch()
-        bascule.synchronize()
-    finally:
-        _bascule._set_checks(before)
-    return json.loads(_bascule._take_findings())
+    return found
 
 
 def run(kernel: Any, grid: int, block: int, cooperative: bool = False) -> list[dict[str, Any]]:

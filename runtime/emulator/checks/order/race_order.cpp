@@ -1,4 +1,4 @@
-#include "checks/race_order.hpp"
+#include "checks/order/race_order.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -116,6 +116,7 @@ void BlockOrder::pass_barrier(const std::vector<WarpLanes>& waiting, std::uint32
 
 void BlockOrder::pass_warp_barrier(const WarpLanes& lanes) {
     Warp& warp = warps_[lanes.warp];
+    if (lanes.all() && warps_.size() == 1) return pass_barrier();
     if (!lanes.all()) {
         Knowledge all;
         gather(lanes, all);
@@ -200,10 +201,10 @@ void BlockOrder::fence(const WarpLanes& lanes, bool acquires, bool releases, Sco
     start_epoch(lanes);
 }
 
-void BlockOrder::access(Publications& publications, std::uint64_t address, std::uint32_t warp,
-                        std::uint32_t lane, const StrongAccess& access) {
-    const auto found = publications.empty() ? publications.end() : publications.find(address);
-    if (access.reads && found != publications.end()) {
+std::size_t BlockOrder::access(Publications& all, std::uint64_t address, std::uint32_t warp,
+                               std::uint32_t lane, const StrongAccess& access) {
+    const auto found = all.empty() ? all.end() : all.find(address);
+    if (access.reads && found != all.end()) {
         const Published& given = found->second;
         Lane& reader = lane_of(warp, lane);
         const std::uint64_t taken = 2 * given.version + (access.acquires ? 1 : 0);
@@ -217,7 +218,7 @@ void BlockOrder::access(Publications& publications, std::uint64_t address, std::
         }
         has_fences_ = true;
     }
-    if (!access.writes) return;
+    if (!access.writes) return 0;
     std::array<Clock, 2> made;
     if (access.releases || has_fences_) {
         for (std::size_t s = static_cast<std::size_t>(access.scope); s < 2; ++s) {
@@ -229,17 +230,19 @@ void BlockOrder::access(Publications& publications, std::uint64_t address, std::
     }
     if (access.releases) start_epoch({warp, 1u << lane, ~0u});
     const bool goes_on =
-        access.reads && found != publications.end();  // an atomic operation continues a release sequence
+        access.reads && found != all.end();  // an atomic operation continues a release sequence
     if (goes_on) {
         if (found->second.block == number_) made[1].join(found->second.clocks[1]);
         made[0].join(found->second.clocks[0]);
     }
     if (made[0].empty() && made[1].empty()) {
-        if (found != publications.end()) publications.erase(found);
-        return;
+        if (found != all.end()) all.erase(found);
+        return 0;
     }
     for (Clock& each : made) each.compact(threads_);
-    publications[address] = {std::move(made), number_, ++last_version_};
+    const std::size_t entries = made[0].size() + made[1].size();
+    all[address] = {std::move(made), number_, ++last_version_};
+    return entries;
 }
 
 }  // namespace emulated::checks

@@ -1,4 +1,4 @@
-#include "checks/race_shadow.hpp"
+#include "checks/order/race_shadow.hpp"
 
 #include <algorithm>
 
@@ -10,12 +10,11 @@ bool Shadow::take(std::uint64_t bytes) noexcept {
     return true;
 }
 
-void Shadow::turn_to(std::uint64_t number) {
+Shadow::Page* Shadow::turn_to(std::uint64_t number) {
     const auto found = pages_.find(number);
-    last_ = found != pages_.end() ? found->second.get() : nullptr;
-    if (last_ == nullptr && take(sizeof(Page)))
-        last_ = pages_.emplace(number, std::make_unique<Page>()).first->second.get();
-    last_number_ = number;
+    if (found != pages_.end()) return found->second.get();
+    if (!take(sizeof(Page))) return nullptr;
+    return pages_.emplace(number, std::make_unique<Page>()).first->second.get();
 }
 
 std::array<Cell, 4>* Shadow::parts(Cell& cell) {
@@ -25,7 +24,7 @@ std::array<Cell, 4>* Shadow::parts(Cell& cell) {
     cell.parts = static_cast<std::uint32_t>(parts_.size());
     for (unsigned byte = 0; byte < 4; ++byte) {
         made[byte].kept = cell.kept;
-        for (Accesses& each : made[byte].kept) each.bytes &= 1u << byte;
+        for (Accesses& each : made[byte].kept) each.bytes = each.bytes & (1u << byte);
     }
     cell.kept = {};
     return &made;

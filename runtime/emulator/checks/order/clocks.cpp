@@ -1,4 +1,4 @@
-#include "checks/clocks.hpp"
+#include "checks/order/clocks.hpp"
 
 #include <algorithm>
 
@@ -58,8 +58,8 @@ bool Clock::has(const ThreadId& thread, std::uint32_t epoch) const noexcept {
 void Clock::compact(std::uint32_t threads) {
     if (entries_.size() < least_to_compact) return;
     constexpr Key lanes = (Key{1} << lane_bits) - 1, warps = (Key{1} << block_shift) - 1;
-    // Merges runs of entries that differ in the bits of `within` alone, if the run has `whole(parent)` entries, into the
-    // parent, whose epoch is the smallest of theirs. Entries with a later epoch stay.
+    // Merges runs of entries that differ in the bits of `within` alone, if the run has `whole(parent)` entries, into their
+    // parent, whose epoch is the smallest one in the run. Entries with a later epoch stay.
     const auto merge = [&](Key within, const auto& belongs, const auto& whole) {
         std::vector<Entry> made;
         for (std::size_t first = 0; first < entries_.size();) {

@@ -17,15 +17,35 @@ struct Accesses {
     static constexpr std::uint8_t by_warp = 8;   ///< all lanes together, as for a matrix
     static constexpr std::uint8_t is_atomic = 16;
 
-    std::uint32_t block = 0, epoch = 0, lanes = 0, pc = 0;
-    std::uint8_t warp = 0;
-    std::uint8_t bytes = 0;  ///< one bit for each of the cell's bytes; 0: no access
-    std::uint8_t kind = 0;
+    static constexpr std::uint32_t most_pc = (1u << 18) - 1;  ///< later instructions are not watched
+
+    std::uint32_t block = 0, epoch = 0, lanes = 0;
+    std::uint32_t pc : 18 = 0;
+    std::uint32_t warp : 5 = 0;
+    std::uint32_t bytes : 4 = 0;  ///< one bit for each of the cell's bytes; 0: no access
+    std::uint32_t kind : 5 = 0;
 };
+
+/// True if the accesses race unless one precedes the other.
+inline bool conflict(const Accesses& a, const Accesses& b) {
+    if (((a.kind | b.kind) & Accesses::writes) == 0) return false;
+    const bool same_block = a.block == b.block;
+    if (((a.kind | b.kind) & Accesses::by_warp) != 0 && same_block && a.warp == b.warp) return false;
+    const bool both_strong = (a.kind & b.kind & Accesses::strong) != 0;
+    return !both_strong || (!same_block && ((a.kind | b.kind) & Accesses::in_block) != 0);
+}
+
+/// True if what conflicts with `b` conflicts with `a` too.
+inline bool covers(const Accesses& a, const Accesses& b) {
+    if ((b.kind & Accesses::writes) != 0 && (a.kind & Accesses::writes) == 0) return false;
+    if ((a.kind & Accesses::strong) == 0) return (a.kind & Accesses::by_warp) == 0;
+    return (b.kind & Accesses::strong) != 0 &&
+           ((a.kind & Accesses::in_block) != 0 || (b.kind & Accesses::in_block) == 0);
+}
 
 /// The accesses to four bytes of memory, or to one if the threads access the bytes apart.
 struct Cell {
-    std::array<Accesses, 3> kept{};
+    std::array<Accesses, 4> kept{};
     std::uint32_t parts = 0;  ///< not 0: the bytes have cells of their own (Shadow::parts)
 };
 
@@ -35,8 +55,9 @@ class Shadow {
     /// The cell of the four bytes around an address of global memory; null beyond the limit.
     Cell* find(std::uint64_t address) {
         const std::uint64_t number = address / page_bytes;
-        if (number != last_number_) turn_to(number);
-        return last_ == nullptr ? nullptr : &last_->cells[address % page_bytes / 4];
+        Recent& recent = recent_[number % recent_.size()];
+        if (number != recent.number) recent = {number, turn_to(number)};
+        return recent.page == nullptr ? nullptr : &recent.page->cells[address % page_bytes / 4];
     }
     /// Forgets the accesses to global memory that a kernel has just allocated.
     void forget(std::uint64_t address, std::uint64_t bytes);
@@ -53,14 +74,18 @@ class Shadow {
         std::array<Cell, page_bytes / 4> cells{};
     };
 
-    void turn_to(std::uint64_t number);
+    struct Recent {
+        std::uint64_t number = ~std::uint64_t{0};
+        Page* page = nullptr;
+    };
+
+    Page* turn_to(std::uint64_t number);
     void clear(Cell& cell);
     bool take(std::uint64_t bytes) noexcept;
 
     std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
     std::deque<std::array<Cell, 4>> parts_;
-    Page* last_ = nullptr;
-    std::uint64_t last_number_ = ~std::uint64_t{0};
+    std::array<Recent, 64> recent_{};
     std::uint64_t used_ = 0;
 };
 

@@ -56,10 +56,10 @@ enum class Scope : std::uint8_t { device, block };
 /// What threads know. Barriers hand on all of it.
 struct Knowledge {
     Clock seen;  ///< precedes what the threads do next
-    std::array<Clock, 2>
-        fenced;  ///< by scope: preceded their last fence, so a strong write of theirs publishes it
-    std::array<Clock, 2>
-        awaited;  ///< by scope: their strong reads found it, so their next fence makes it seen
+    /// What preceded their last fence, by scope. A strong write of these threads publishes it.
+    std::array<Clock, 2> fenced;
+    /// What their strong reads found, by scope. Their next fence makes it seen.
+    std::array<Clock, 2> awaited;
 
     void join(const Knowledge& other);
     void clear() noexcept;

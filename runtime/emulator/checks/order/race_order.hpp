@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "checks/clocks.hpp"
-#include "checks/race_shadow.hpp"
+#include "checks/order/clocks.hpp"
+#include "checks/order/race_shadow.hpp"
 
 namespace emulated::checks {
 
@@ -55,8 +55,10 @@ class BlockOrder {
 
     std::uint32_t number() const noexcept { return number_; }
     std::uint32_t epoch(std::uint32_t warp, std::uint32_t lane) const noexcept;
-    /// True if all threads of the block see what the block did in `epoch`.
-    bool is_seen_by_all(std::uint32_t epoch) const noexcept { return epoch <= seen_; }
+    /// All threads of the block, or all lanes of a warp, see what they did until this epoch.
+    std::uint32_t seen() const noexcept { return seen_; }
+    std::uint32_t seen(std::uint32_t warp) const noexcept { return warps_[warp].seen; }
+    bool has_one_epoch(std::uint32_t warp) const noexcept { return warps_[warp].lanes == nullptr; }
     /// True if the accesses precede what the thread does now.
     bool precedes(const Accesses& earlier, std::uint32_t warp, std::uint32_t lane) const noexcept;
 
@@ -70,15 +72,15 @@ class BlockOrder {
     void fence(const WarpLanes& lanes, bool acquires, bool releases, Scope scope);
     /// What these lanes know, for others; they start a new epoch.
     Knowledge release(const WarpLanes& lanes);
-    /// The same for one lane's fences: what a relaxed arrival hands over.
+    /// What a relaxed arrival of these lanes hands over: what preceded their fences.
     Knowledge release_fenced(const WarpLanes& lanes) const;
     void acquire(const WarpLanes& lanes, const Knowledge& given);
     /// The knowledge of one lane's accesses so far, without those of others.
     Knowledge own(std::uint32_t warp, std::uint32_t lane) const;
-    /// A strong access of a lane to an address with these publications; null: none so far. Returns those to keep.
+    /// A strong access of a lane to one of the addresses with publications. Returns how many entries it published.
     using Publications = std::unordered_map<std::uint64_t, Published>;
-    void access(Publications& publications, std::uint64_t address, std::uint32_t warp, std::uint32_t lane,
-                const StrongAccess& access);
+    std::size_t access(Publications& all, std::uint64_t address, std::uint32_t warp, std::uint32_t lane,
+                       const StrongAccess& access);
 
     // The lane's asynchronous copies.
     std::vector<PendingCopy>& copies(std::uint32_t warp, std::uint32_t lane) {
