@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLE = ROOT / "runtime" / "driver" / "driver.hpp"
-ROW = re.compile(r"FUNCTION\((cu\w+), (\d+)\)")
+ROW = re.compile(r"FUNCTION\((cu\w+), (\d+), (?:plain|relaxed)\)")
 
 
 def directories() -> Iterator[Path]:
@@ -75,16 +75,19 @@ def program(include: Path, header: str) -> str:
         "#define __CUDA_API_VERSION_INTERNAL  // cuda.h declares every version by its own name",
         f'#include "{header}"',
         "#include <type_traits>",
-        "template <class Type, bascule::FunctionName name> using Expected = bascule::DriverFunction<Type, name>;",
+        "using bascule::CallMode, bascule::DriverFunction;",
+        "template <class Member, class Type, bascule::FunctionName name> constexpr bool has_type =",
+        "    std::is_same_v<Member, DriverFunction<Type, name, CallMode::plain>> ||",
+        "    std::is_same_v<Member, DriverFunction<Type, name, CallMode::relaxed>>;",
     ]
     for name, symbol in known.items():
         if name not in here:
             continue
         lines.append(
-            f"static_assert(std::is_same_v<decltype(bascule::DriverFunctions::{name}), "
-            f'Expected<decltype(&::{symbol}), "{name}">>, "{name} is not {symbol}");'
+            f"static_assert(has_type<decltype(bascule::DriverFunctions::{name}), "
+            f'decltype(&::{symbol}), "{name}">, "{name} is not {symbol}");'
         )
-    assert len(lines) == 4 + len(here)
+    assert len(lines) == 7 + len(here)
     return "\n".join(lines) + "\n"
 
 
@@ -108,7 +111,7 @@ def test_every_member_has_the_type_of_the_version_that_it_asks_for(version: str,
 def test_a_member_of_another_versions_type_does_not_compile(tmp_path: Path) -> None:
     include = headers_of("newest")
     newest_of_each = TABLE.read_text().replace(
-        "DriverFunction<PFN_##name##_v##version, #name>", "DriverFunction<PFN_##name, #name>"
+        "DriverFunction<PFN_##name##_v##version, #name, ", "DriverFunction<PFN_##name, #name, "
     )
     assert newest_of_each != TABLE.read_text()
     (tmp_path / "table.hpp").write_text(newest_of_each)
