@@ -466,5 +466,5 @@ TEST_CASE("an environment that asks for an unknown check is refused, with the on
     const Library library({{"BASCULE_EMULATED_CHECKS", "memory,rases"}});
     CHECK(library.initialised == CUDA_ERROR_INVALID_VALUE);
     CHECK(says(library.report(),
-               "BASCULE_EMULATED_CHECKS is 'memory,rases'; it must be a list of: memory, races, leaks, all"));
+               "BASCULE_EMULATED_CHECKS is 'memory,rases'; it must be a list of: memory,races,leaks,init,"));
 }
