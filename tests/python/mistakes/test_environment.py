@@ -43,7 +43,7 @@ def run(program: str = USE, **variables: str) -> subprocess.CompletedProcess[str
             "it must be 1 (the host may use managed memory while kernels run) or 0",
         ),
         ("BASCULE_EMULATED_PAGEABLE", "yes", "it must be 1 (kernels reach any memory of the host, as with HMM) or 0"),
-        ("BASCULE_EMULATED_CHECKS", "race", "it must be a list of: memory, races, leaks, all"),
+        ("BASCULE_EMULATED_CHECKS", "race", "it must be a list of: memory,races,leaks,init,"),
         ("BASCULE_DEVICE", "gpu", "Set it to one of these, or unset it"),
         ("BASCULE_STREAM_OF", "torch", 'set it to "library"'),
         ("BASCULE_CUDA_ARRAY_INTERFACE_SYNC", "off", "set it to 1"),
