@@ -65,8 +65,8 @@ def a_missing_syncthreads():
 def an_array_without_values():
     """device_array does not write its elements: bascule.zeros would."""
     module = bascule.compile(KERNELS)
-    sums = bascule.device_array(128, np.float32)
     with bascule.emulated.checks("init"):
+        sums = bascule.device_array(128, np.float32)
         module.add[1, 128](bascule.ones(128, np.float32), sums)
         bascule.synchronize()
 
