@@ -1,4 +1,4 @@
-// What a check of the emulated device found.
+// One place in a kernel where a check of the emulated device failed.
 #pragma once
 
 #include <array>

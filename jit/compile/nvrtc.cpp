@@ -36,8 +36,8 @@ DynamicLibrary open_nvrtc(const std::vector<std::string>& named, const DriverLim
     return {"NVRTC", by_preference(libraries, limit), advice_without_nvrtc(places)};
 }
 
-/// The path of the builtins library that NVRTC opens at the first compile: in its own directory, or where the loader
-/// finds it. Empty if there is none.
+/// Finds the builtins library that NVRTC opens at the first compile: in its own directory, or where the loader looks.
+/// Returns its path; empty if there is none.
 std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
     const std::string name = "libnvrtc-builtins.so." + to_string(version);
     const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;

@@ -22,7 +22,7 @@
 
 namespace bascule {
 
-/// What a Cache consists of. Thread-safe.
+/// The parts of a Cache. Thread-safe.
 struct CacheState {
     CacheState(ToolkitLocation location, CachePlace place, CacheLimit limit);
 

@@ -1,4 +1,4 @@
-// What a compile is asked for, CUDA C++ text and options, and what it gives: an image with its kernels. All are values.
+// The input of a compile, CUDA C++ text and options, and its result, an image with its kernels. All are values.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ Source read_source(const std::string& path);
 std::string canonical_name(const std::string& text);
 /// The canonical name or, with `keep_sources`, the path of the file, which the image's line information names.
 std::string program_name(const Source& source, const CompileOptions& options);
-/// With `keep_sources`, writes that file for debuggers and profilers, unless it exists with this text. Replaces a link.
+/// With `keep_sources`, writes the text to its file for debuggers and profilers, unless the file has this text already. A
+/// link is replaced by a file.
 /// Throws: FileError with the option.
 void keep_source(const Source& source, const CompileOptions& options);
 

@@ -18,7 +18,7 @@ _taking = threading.Lock()  # held while a profile is taken
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What warps executed. A request is one instruction of a warp that accesses memory, whatever its width.
+    """Counts of the instructions and requests of warps. A request is one instruction of a warp that accesses memory, whatever its width.
 
     instructions : instructions that warps executed, in the emulated device's code. thread_instructions : the active
     lanes of these, summed. branches : conditional branches. divergent_branches : those that only some of the active
@@ -90,7 +90,7 @@ class KernelProfile(Counts):
 
 
 class Profile(Displayed):
-    """What kernels executed inside a `with bascule.emulated.profile()`. Empty until the block ends.
+    """The counts of all kernels inside a `with bascule.emulated.profile()`. Empty until the block ends.
 
     `str` and notebooks show a table of the kernels and the lines of their source with the counts.
     """

@@ -174,7 +174,7 @@ class RelaxedCapture {
     CUstreamCaptureMode other_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // afterwards the thread's own mode
 };
 
-/// How a function is called. Functions are called in the relaxed mode for one of three reasons: captures forbid them; no run of
+/// The capture mode in which a function is called. Functions are called in the relaxed mode for one of three reasons: captures forbid them; no run of
 /// tests/gpu/captures.py has shown that captures allow them; or they load code, which newer drivers allow during a capture
 /// and older ones may not. Work on a capturing stream is still captured in that mode, and a query about a capturing
 /// stream or event still fails. cuCtxSynchronize and cuCtxRecordEvent are called plainly, because they invalidate captures

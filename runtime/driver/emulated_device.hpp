@@ -62,7 +62,7 @@ struct EmulatedFunctions {
     std::vector<EmulatedLeak> live_allocations() const;
     /// One report for each race found since the last call.
     std::vector<std::string> new_races() const;
-    /// What the checks of kernels found since the last call.
+    /// The findings of the checks of kernels since the last call.
     std::vector<EmulatedFinding> new_findings() const;
     /// The same as a JSON array (bascule_emulated_take_findings).
     std::string new_findings_as_json() const;

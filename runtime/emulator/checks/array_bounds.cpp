@@ -40,7 +40,7 @@ class Arrays final : public machine::Observer {
         for (const Code::Origin& origin : code_.origins) bounds_.push_back(bounds_of(origin));
     }
 
-    // Not called for an access that faulted.
+    // Checks after the access, because an access that faulted is reported already and does not get here.
     void after(const Execution& execution) override {
         const std::uint16_t index = code_.origin[execution.pc];
         if (index == 0 || !bounds_[index].known || execution.accesses.empty()) return;
