@@ -1,4 +1,4 @@
-"""Races between the blocks of a cluster, and around bulk copies; `test_races_as_sm_90` runs them."""
+"""Races between the blocks of a cluster, and around bulk copies; `test_as_sm_90` runs them."""
 
 from __future__ import annotations
 
