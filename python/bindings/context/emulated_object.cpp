@@ -126,7 +126,7 @@ void end_program(std::uint32_t milliseconds) {
     driver->emulated_functions()->end(milliseconds);
 }
 
-void bind_races(py::module_& module) {
+void bind_checks(py::module_& module) {
     module.def("_find_checks", &find_checks);
     module.def("_change_checks", &change_checks);
     module.def("_driver_is_loaded", [] { return Driver::existing() != nullptr; });
@@ -151,7 +151,7 @@ void bind_races(py::module_& module) {
 }  // namespace
 
 void bind_emulated(py::module_& module) {
-    bind_races(module);
+    bind_checks(module);
     module.def("_trace_start", [] { trace(true); });
     module.def("_trace_stop", &trace_stop);
     module.def("_trace_length", &trace_length);

@@ -181,18 +181,21 @@ std::string describe_array(const ArrayArgument& array) {
     return fmt::format("the array{} (argument {}, {} bytes)", name, array.parameter + 1, array.bytes);
 }
 
-Deed deed_of(const program::Code& code, const Trace& trace, const machine::Dim3& block_shape,
+ThreadPlace thread_place(const machine::Execution& execution, unsigned lane) {
+    return {execution.pc, execution.thread(lane), execution.lanes.block->index};
+}
+
+Deed deed_of(const program::Code& code, const ThreadPlace& place, const machine::Dim3& block_shape,
              std::string what) {
     Deed made;
-    static_cast<machine::FaultPlace&>(made) = machine::place_of(code, block_shape, trace.pc, trace.thread);
-    made.block = trace.block;
+    static_cast<machine::FaultPlace&>(made) = machine::place_of(code, block_shape, place.pc, place.thread);
+    made.block = place.block;
     made.what = std::move(what);
     return made;
 }
 
 Deed deed_of(const machine::Execution& execution, unsigned lane, const machine::Dim3& block_shape) {
-    const Trace trace{execution.pc, execution.thread(lane), execution.lanes.block->index};
-    return deed_of(execution.code, trace, block_shape, "");
+    return deed_of(execution.code, thread_place(execution, lane), block_shape, "");
 }
 
 void report(const LaunchName& launch, Finding finding, std::uint64_t threads) {

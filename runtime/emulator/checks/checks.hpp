@@ -61,11 +61,12 @@ struct Deed : machine::FaultPlace {
 };
 
 /// A thread and the instruction that it executed, to make a Deed of later.
-struct Trace {
+struct ThreadPlace {
     std::uint32_t pc = 0, thread = 0;  ///< the linear index of the thread in its block
     machine::Dim3 block{0, 0, 0};
 };
-Deed deed_of(const program::Code& code, const Trace& trace, const machine::Dim3& block_shape,
+ThreadPlace thread_place(const machine::Execution& execution, unsigned lane);
+Deed deed_of(const program::Code& code, const ThreadPlace& place, const machine::Dim3& block_shape,
              std::string what);
 /// The thread of a lane that executes an instruction; `what` is empty.
 Deed deed_of(const machine::Execution& execution, unsigned lane, const machine::Dim3& block_shape);

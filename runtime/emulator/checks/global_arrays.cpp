@@ -21,10 +21,6 @@ using program::Operation;
 
 constexpr std::uint64_t end_of_windows = program::param_window + program::window_bytes;
 
-Trace trace_of_lane(const Execution& execution, unsigned lane) {
-    return {execution.pc, execution.thread(lane), execution.lanes.block->index};
-}
-
 class RestrictCheck final : public machine::Observer {
   public:
     RestrictCheck(const Request& request, const LaunchName& launch) : request_(request), launch_(launch) {}
@@ -48,7 +44,7 @@ class RestrictCheck final : public machine::Observer {
     /// 32 consecutive bytes.
     struct Piece {
         std::uint32_t read = 0, written = 0;  ///< one bit per byte
-        Trace reader, writer;
+        ThreadPlace reader, writer;
     };
 
     void note(const Execution& execution, unsigned lane, std::uint64_t address, std::uint64_t used,
@@ -59,7 +55,7 @@ class RestrictCheck final : public machine::Observer {
             Piece& piece = pieces_[address];
             const auto bytes = static_cast<std::uint32_t>(used);
             (reads ? piece.read : piece.written) |= bytes;
-            (reads ? piece.reader : piece.writer) = trace_of_lane(execution, lane);
+            (reads ? piece.reader : piece.writer) = thread_place(execution, lane);
             if (const std::uint32_t both = piece.read & piece.written & bytes)
                 return tell(execution, piece, address * 32 + static_cast<unsigned>(std::countr_zero(both)));
         }
@@ -117,7 +113,7 @@ class GridCheck final : public machine::Observer {
         std::uint64_t end = 0;        ///< one past the last element that was read or written
         std::uint64_t count = 0;      ///< elements written
         bool in_order = true;         ///< thread k of the grid wrote elements k, k + threads, ...
-        Trace last{};
+        ThreadPlace last{};
     };
 
     // The number of a thread in the grid.
@@ -142,7 +138,7 @@ class GridCheck final : public machine::Observer {
                 use.count += use.written[k] ? 0 : 1;
                 use.written[k] = true;
             }
-            if (end == use.end) use.last = trace_of_lane(execution, lane);
+            if (end == use.end) use.last = thread_place(execution, lane);
         }
     }
 

@@ -58,7 +58,7 @@ struct PendingWork {
     bool of_lanes =
         false;  ///< cp.async; `number` counts the warp's. Otherwise it counts the cluster's, or the products
     std::uint64_t number = 0;
-    Trace began;
+    ThreadPlace began;
     std::vector<SharedBytes> ranges;
 
     bool goes_on(const SharedBytes& range) const {
@@ -120,11 +120,8 @@ class Async final : public machine::Observer {
         made.warp = execution.lanes.warp;
         made.cluster = execution.lanes.block->cluster;
         made.number = number;
-        made.began = trace_of(execution, lane);
+        made.began = thread_place(execution, lane);
         return made;
-    }
-    static Trace trace_of(const Execution& execution, unsigned lane) {
-        return {execution.pc, execution.thread(lane), execution.lanes.block->index};
     }
 
     void add(const Execution& execution, PendingWork made) {
@@ -174,7 +171,7 @@ class Async final : public machine::Observer {
         const auto waiting = s.warp->products->waiting();
         const Instruction& i = execution.instruction();
         for (unsigned k = 0; k < execution.operands().listed_results; ++k)
-            began_[s.warp][execution.code.lists[i.operand[0] + k]] = trace_of(execution, 0);
+            began_[s.warp][execution.code.lists[i.operand[0] + k]] = thread_place(execution, 0);
         if (waiting.empty()) return;
         const machine::WarpgroupProduct& product = waiting.back();
         PendingWork made = begun(execution, WorkKind::product, 0, s.warp->products->products);
@@ -296,7 +293,7 @@ class Async final : public machine::Observer {
         const Instruction& i = execution.instruction();
         auto& began = began_[execution.lanes.warp];
         const auto known = began.find(i.operand[1]);
-        if (known != began.end()) began[i.operand[0]] = Trace(known->second);
+        if (known != began.end()) began[i.operand[0]] = ThreadPlace(known->second);
     }
 
     void check_sums(const Execution& execution) {
@@ -334,7 +331,7 @@ class Async final : public machine::Observer {
     std::unordered_map<std::byte*, std::vector<std::uint8_t>> marks_;  // by the host address of the memory
     std::vector<PendingWork> pending_;
     std::unordered_map<const machine::Transfers*, std::uint64_t> seen_;
-    std::unordered_map<const Warp*, std::unordered_map<std::uint32_t, Trace>> began_;  // by accumulator
+    std::unordered_map<const Warp*, std::unordered_map<std::uint32_t, ThreadPlace>> began_;  // by accumulator
 };
 
 }  // namespace

@@ -265,7 +265,7 @@ class Sync final : public machine::Observer {
     // Registers that depend on a lane that did not take part. A program may compute with them and discard the result, so
     // only a use that others see is reported: a store, an address, a branch.
     struct Undefined {
-        Trace shuffle;
+        ThreadPlace shuffle;
         std::string what;
         std::unordered_map<std::uint32_t, std::uint32_t> lanes;  // by place in the register file
 
