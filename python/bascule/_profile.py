@@ -18,7 +18,9 @@ _taking = threading.Lock()  # held while a profile is taken
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Counts of the instructions and requests of warps. A request is one instruction of a warp that accesses memory, whatever its width.
+    """Counts of the instructions and requests of warps.
+
+    A request is one instruction of a warp that accesses memory, whatever its width.
 
     instructions : instructions that warps executed, in the emulated device's code. thread_instructions : the active
     lanes of these, summed. branches : conditional branches. divergent_branches : those that only some of the active
