@@ -211,7 +211,7 @@ TEST_CASE("a block waits at its mbarrier for arrivals and bytes of another block
     const auto made = run(
         "setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], %count;\n"
         "@%p mbarrier.expect_tx.relaxed.cluster.shared::cta.b64 [bar], 128;\n" +
-            next_block + sync_cluster +
+            next_block + "fence.proxy.async;\n" + sync_cluster +
             "mov.u64 %state, bar; mapa.u64 %state, %state, %y;\n@!%p bra WAIT;\n"
             "mov.u64 %far, s; add.u64 %far, %far, 512; mapa.u64 %far, %far, %y;\n"
             "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "

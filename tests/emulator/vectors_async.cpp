@@ -79,7 +79,7 @@ Program bulk_copies(const std::string& spelling, const Opcode& opcode) {
     if (opcode.flags.has(Flag::bulk_group)) {
         return {
             "mov.u64 %mine, s;\nmul.wide.u32 %at, %t, 4;\nadd.u64 %mine, %mine, %at;\n"
-            "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\nbar.sync 0;\n@!%leads bra OVER;\n" +
+            "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\nfence.proxy.async;\nbar.sync 0;\n@!%leads bra OVER;\n" +
                 spelling + " [%out], [s], 128" + policy +
                 ";\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nOVER:\n",
             [](const Words& in, unsigned t) { return in[4 * t]; }, false};
@@ -89,7 +89,8 @@ Program bulk_copies(const std::string& spelling, const Opcode& opcode) {
     const std::string size = between ? "256" : "512", source = between ? "s" : "%first";
     std::string text = init_all(1);
     // Between blocks: the first half of `s` is copied to the second.
-    if (between) text += "ld.global.u32 %x, [%in+8];\nst.shared.u32 [%mine+8], %x;\nbar.sync 0;\n";
+    if (between)
+        text += "ld.global.u32 %x, [%in+8];\nst.shared.u32 [%mine+8], %x;\nfence.proxy.async;\nbar.sync 0;\n";
     text += "mov.u16 %mask, 1;\n@!%leads bra ISSUED;\nmbarrier.arrive.expect_tx.shared.b64 %state, [all], " +
             size + ";\n" + spelling + (between ? " [s+256], [" : " [s], [") + source + "], " + size +
             ", [all]" + mask + policy + ";\nISSUED:\n" + wait_all + read_neighbour;
@@ -105,7 +106,7 @@ Program bulk_groups(const std::string& spelling, const Opcode& opcode) {
     // A wait with .read waits until the sources may be overwritten; the copy is complete when the thread has ended.
     return {
         "mov.u64 %mine, s;\nmul.wide.u32 %at, %t, 4;\nadd.u64 %mine, %mine, %at;\n"
-        "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\nbar.sync 0;\n@!%leads bra OVER;\n"
+        "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\nfence.proxy.async;\nbar.sync 0;\n@!%leads bra OVER;\n"
         "cp.async.bulk.global.shared::cta.bulk_group [%out], [s], 128;\n" +
             std::string(commits ? spelling : "cp.async.bulk.commit_group") + ";\n" + wait + ";\n" +
             (reads ? "st.shared.u32 [s], 1;\n" : "ld.global.u32 %x, [%out];\nst.global.u32 [%out+4], %x;\n") +
@@ -304,7 +305,8 @@ std::string writing_kernel(const std::string& spelling, const Opcode& opcode) {
            "add.u64 %in, %in, %at;\nadd.u64 %out, %first, %at;\nmov.u64 %mine, s;\nadd.u64 %mine, %mine, %at;\n"
            "setp.eq.u32 %leads, %t, 0;\nmov.u64 %policy, 0;\n"
            "ld.global.v2.b64 {%x, %y}, [%in];\nst.shared.v2.b64 [%mine], {%x, %y};\n"
-           "ld.global.v2.b64 {%x, %y}, [%out];\nst.shared.v2.b64 [%mine+512], {%x, %y};\nbar.sync 0;\n" +
+           "ld.global.v2.b64 {%x, %y}, [%out];\nst.shared.v2.b64 [%mine+512], {%x, %y};\n"
+           "fence.proxy.async;\nbar.sync 0;\n" +
            body + "ret;\n}\n";
 }
 

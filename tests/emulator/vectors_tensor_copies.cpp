@@ -51,6 +51,7 @@ std::string vector_of(const std::string& value, unsigned count) {
 }
 
 const std::string wait = "WAIT: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;\n@!%p bra WAIT;\n";
+const std::string acquire_map = "fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n";
 const std::string load_tile =
     "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [s], [%map, {0}], [bar];\n";
 
@@ -81,7 +82,7 @@ std::string body_of(const std::string& spelling, const Opcode& opcode, unsigned 
                    ";\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nOVER:\n";
         case Operation::tensor_map_copy:
             return "ld.global.b32 %a, [%moved];\nst.shared.b32 [%far], %a;\nbar.sync 0;\n" + spelling +
-                   " [%map], [m], 128;\nbar.sync 0;\n" + begin + load_tile + store;
+                   " [%map], [m], 128;\nbar.sync 0;\n" + acquire_map + begin + load_tile + store;
         case Operation::tensor_map_fence:
             return spelling + " [%map], 128;\n" + show;
         default:
@@ -114,6 +115,7 @@ std::string replacing_body(const std::string& spelling, const Opcode& opcode) {
                 ? "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
                   "[%map], [m], 128;\n"
                 : "") +
+           acquire_map +
            "@!%leads bra WAIT;\nmbarrier.arrive.expect_tx.shared.b64 %state, [bar], 512;\n"
            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [s], [%map, {0, 0}], "
            "[bar];\n" +
@@ -146,7 +148,8 @@ std::string kernel_of(const std::string& body) {
            "mul.wide.u32 %at, %t, 4;\nadd.u64 %moved, %moved, %at;\nmov.u64 %far, m;\nadd.u64 %far, %far, %at;\n"
            "setp.eq.u32 %leads, %t, 0;\nmov.u64 %policy, 0;\nmov.u16 %mask, 1;\n"
            "@%leads mbarrier.init.shared.b64 [bar], 1;\n"
-           "ld.global.v4.b32 {%a, %b, %c, %d}, [%in];\nst.shared.v4.b32 [%mine], {%a, %b, %c, %d};\nbar.sync 0;\n" +
+           "ld.global.v4.b32 {%a, %b, %c, %d}, [%in];\nst.shared.v4.b32 [%mine], {%a, %b, %c, %d};\n"
+           "fence.proxy.async;\nbar.sync 0;\n" +
            body + "ret;\n}\n";
 }
 

@@ -62,6 +62,7 @@ __global__ void handed_on(const int* in, int* out, int steps) {
         ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
     }
     rows[0][t] = in[blockIdx.x * 64 + t];
+    ptx::fence_proxy_async(ptx::space_shared);
     cluster.sync();
     for (int step = 0; step < steps; ++step) {
         const int from = step % 2, to = 1 - from;
