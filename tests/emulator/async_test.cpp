@@ -419,12 +419,41 @@ TEST_CASE("a bulk copy to global memory takes its source at the wait for it") {
     std::vector<std::uint32_t> in(64 * 64), out(64 * 64);
     // If the source is overwritten without a wait, the copied value is not the original one; with a wait it is.
     for (const bool waits : {false, true}) {
-        Device device(async_kernel(
-            "st.shared.u32 [%mine], 11;\ncp.async.bulk.global.shared::cta.bulk_group [%out], [%mine], 256;\n"
-            "cp.async.bulk.commit_group;\n" +
-            std::string(waits ? "cp.async.bulk.wait_group.read 0;\n" : "") +
-            "st.shared.u32 [%mine], 22;\ncp.async.bulk.wait_group 0;"));
+        Device device(
+            async_kernel("st.shared.u32 [%mine], 11;\nfence.proxy.async;\n"
+                         "cp.async.bulk.global.shared::cta.bulk_group [%out], [%mine], 256;\n"
+                         "cp.async.bulk.commit_group;\n" +
+                         std::string(waits ? "cp.async.bulk.wait_group.read 0;\n" : "") +
+                         "st.shared.u32 [%mine], 22;\ncp.async.bulk.wait_group 0;"));
         REQUIRE(message_of(device.launch("k", {1}, {64}, device.array(in), device.array(out))) == "no fault");
         CHECK(out[64] == (waits ? 11 : 22));
+    }
+}
+
+TEST_CASE("a bulk copy of what a store wrote needs a fence.proxy.async") {
+    const std::string write = "st.shared.u32 [%mine], 11;\n", fence = "fence.proxy.async",
+                      copy = "cp.async.bulk.global.shared::cta.bulk_group [%out], [%mine], 256;\n";
+    const auto message = [](const std::string& body) {
+        std::vector<std::uint32_t> in(64 * 64), out(64 * 64);
+        Device device(async_kernel(body + "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"));
+        return message_of(device.launch("k", {1}, {64}, device.array(in), device.array(out)));
+    };
+    const std::string words =
+        "cp.async.bulk reads byte 0 of shared memory, which was written by an ordinary store";
+    for (const std::string& body :
+         {write + copy, fence + ";\n" + write + copy, write + fence + ".global;\n" + copy,
+          write + "fence.proxy.alias;\nbar.sync 0;\n" + copy,
+          write + fence + ";\nst.shared.u32 [%mine], 12;\n" + copy,
+          "cp.async.ca.shared.global [%mine], [%first], 4; cp.async.wait_all;\n" + copy}) {
+        CAPTURE(body);
+        CHECK(message(body).starts_with(words));
+    }
+    for (const std::string& body :
+         {copy, write + fence + ";\n" + copy, write + fence + ".shared::cta;\nbar.sync 0;\n" + copy,
+          write + "bar.sync 0;\n" + fence + ".shared::cluster;\n" + copy,
+          write + "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;\n" + copy,
+          write + fence + ";\nst.shared.u32 [%mine], 11;\n" + copy}) {
+        CAPTURE(body);
+        CHECK(message(body) == "no fault");
     }
 }

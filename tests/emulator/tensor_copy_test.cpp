@@ -103,7 +103,7 @@ TEST_CASE("a tile counts all its bytes, also those outside of the tensor") {
 }
 
 TEST_CASE("a stored tile is taken from shared memory at the wait, and written inside of the tensor only") {
-    const std::string fill = "st.shared.b32 [s], 7; st.shared.b32 [s+32], 8;\n";
+    const std::string fill = "st.shared.b32 [s], 7; st.shared.b32 [s+32], 8; fence.proxy.async;\n";
     const auto made =
         run_tensor(fill +
                    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {8, 15}], [s];\n"
@@ -144,6 +144,48 @@ TEST_CASE("the search for races sees the rows of a tile inside of the tensor, an
         CHECK(logged(made, log, made.map_address + 127, Access::read));
         CHECK(!logged(made, log, made.map_address + 128, Access::read));
     }
+}
+
+TEST_CASE("a stored tile that a thread wrote needs a fence.proxy.async") {
+    const std::string write = "st.shared.b32 [s+36], 7;\n", words = "reads byte 164 of shared memory";
+    for (const char* reduction : {"", ".add"}) {
+        CHECK(says(run_tensor(write + store_of("%map, {0, 0}", reduction)), words));
+        CHECK(run_tensor(write + "fence.proxy.async;\n" + store_of("%map, {0, 0}", reduction)).message() ==
+              "no fault");
+    }
+    // The copy does not read columns outside of the tensor.
+    CHECK(run_tensor(write + store_of("%map, {16, 0}")).message() == "no fault");
+    CHECK(run_tensor("st.shared.b32 [s+16], 7;\n" + store_of("%map, {12, 0}")).message() == "no fault");
+    // An arrived tile needs no fence, and a store over it does.
+    const std::string arrived =
+        "mbarrier.arrive.expect_tx.shared.b64 %at, [bar], 128;\n" + load_of("%own, {0, 0}") + wait_for_tile;
+    CHECK(run_tensor(arrived + store_of("%map, {8, 8}")).message() == "no fault");
+    CHECK(says(run_tensor(arrived + write + store_of("%map, {8, 8}")), words));
+}
+
+TEST_CASE("a tensor map that a kernel changes needs a fence.proxy.tensormap") {
+    const std::string words = "the tensor map in memory was changed without a fence.proxy.tensormap since",
+                      use = "cp.async.bulk.prefetch.tensor.2d.L2.global [%map, {0, 0}];\n",
+                      change =
+                          "tensormap.replace.tile.fill_mode.global.b1024.b32 [%map], 0;\n"
+                          "tensormap.replace.tile.box_dim.global.b1024.b32 [%map], 1, 2;\n",
+                      fence = "fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n";
+    CHECK(says(run_tensor(change + use), words));
+    CHECK(says(run_tensor(fence + change + use), words));
+    CHECK(run_tensor(change + use).fault->kind == Fault::Kind::bad_tensor);
+    CHECK(run_tensor(change + fence + use).message() == "no fault");
+    CHECK(run_tensor(use + use).message() == "no fault");
+    // Ordinary stores change a map that was used before: they copy one with another box.
+    std::string copied, stored;
+    for (int at = 0; at < 128; at += 8) {
+        const std::string place = std::to_string(at);
+        copied += "ld.global.b64 %at, [%map+" + place + "]; st.shared.b64 [s+" + place + "], %at;\n";
+        stored += "ld.shared.b64 %at, [s+" + place + "]; st.global.b64 [%map+" + place + "], %at;\n";
+    }
+    const std::string to_shared =
+        copied + "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [s], 1, 2;\n";
+    CHECK(says(run_tensor(to_shared + use + stored + use), words));
+    CHECK(run_tensor(to_shared + use + stored + fence + use).message() == "no fault");
 }
 
 TEST_CASE("wrong uses of tensor maps are faults with words") {

@@ -20,13 +20,15 @@ const std::string product = wgmma + "{%d0, %d1, %d2, %d3}, %da, %db, %p;\n";
 
 // A and B are 64 and 8 rows of 32 ones in shared memory, D is 5; every element of A B is 32. Each thread stores %d0 at
 // the end.
-std::string kernel_with(const std::string& body) {
+std::string kernel_with(const std::string& body, bool is_fenced = true) {
     return ".version 9.0\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 sh[8192];\n"
            ".visible .entry k(.param .u64 po) .maxntid 256 .minnctapersm 2 {\n.reg .b64 %o, %x, %da, %db, %e;\n"
            ".reg .b32 %t, %s, %i, %ones, %d<4>, %c<8>;\n.reg .pred %p, %q;\nld.param.u64 %o, [po];\nmov.u32 %t, %tid.x;\n"
            "mul.wide.u32 %x, %t, 4;\nadd.u64 %o, %o, %x;\nmov.u32 %s, sh;\nmul.lo.u32 %i, %t, 16;\nadd.u32 %s, %s, %i;\n"
            "mov.u32 %ones, 0x01010101;\nst.shared.v4.b32 [%s], {%ones, %ones, %ones, %ones};\n"
-           "st.shared.v4.b32 [%s+2048], {%ones, %ones, %ones, %ones};\nbar.sync 0;\nsetp.eq.u32 %p, 0, 0;\n"
+           "st.shared.v4.b32 [%s+2048], {%ones, %ones, %ones, %ones};\n" +
+           (is_fenced ? "fence.proxy.async;\n" : std::string()) +
+           "bar.sync 0;\nsetp.eq.u32 %p, 0, 0;\n"
            "mov.u32 %d0, 5;\nmov.u32 %d1, 5;\nmov.u32 %d2, 5;\nmov.u32 %d3, 5;\n"
            // no swizzle, 128 bytes from one core matrix to the next along K, 256 along M
            "mov.u64 %da, 0x1000080000;\nmov.u64 %db, 0x1000080000;\n" +
@@ -39,8 +41,8 @@ struct Result {
     bool all(std::uint32_t value) const { return out == std::vector<std::uint32_t>(out.size(), value); }
 };
 
-Result run(const std::string& body, std::uint32_t threads = 128) {
-    Device device(kernel_with(body));
+Result run(const std::string& body, std::uint32_t threads = 128, bool is_fenced = true) {
+    Device device(kernel_with(body, is_fenced));
     Result made;
     made.out.assign(threads, 0);
     if (const auto fault = device.launch("k", {1}, {threads}, device.array(made.out)))
@@ -93,6 +95,21 @@ TEST_CASE("wgmma reads shared memory at the wait") {
     const std::string refill = "bar.sync 0;\nst.shared.v4.b32 [%s], {0, 0, 0, 0};\nbar.sync 0;\n";
     CHECK(run(fence + product + commit + refill + wait(0)).all(5));
     CHECK(run(fence + product + commit + wait(0) + refill).all(5 + 32));
+}
+
+TEST_CASE("wgmma of what threads wrote needs a fence.proxy.async") {
+    const auto says = [](const Result& result, const char* words) {
+        INFO(result.message);
+        CHECK(result.message.find(words) != std::string::npos);
+    };
+    const std::string all = fence + product + commit + wait(0);
+    says(run(all, 128, false), "wgmma.mma_async reads byte 0 of shared memory, which was written by an");
+    CHECK(run("fence.proxy.async;\nbar.sync 0;\n" + all, 128, false).all(5 + 32));
+    // B is written again between two products.
+    const std::string again = "st.shared.v4.b32 [%s], {0, 0, 0, 0};\n";
+    says(run(all + "bar.sync 0;\n" + again + "bar.sync 0;\n" + all), "reads byte 0 of shared memory");
+    CHECK(run(all + "bar.sync 0;\n" + again + "fence.proxy.async;\nbar.sync 0;\n" + all).all(5 + 32));
+    says(run("st.shared.b8 [%s+1], 3;\n" + all), "reads byte 1 of shared memory");
 }
 
 TEST_CASE("two warpgroups compute their own rows") {

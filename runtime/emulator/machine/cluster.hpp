@@ -19,6 +19,8 @@ struct Cluster {
         std::uint64_t shared_bytes = 0;
         std::vector<Warp>* warps = nullptr;
         bool ended = false;  ///< its shared memory is no longer accessible
+        std::byte* async_view =
+            nullptr;  ///< its shared memory as asynchronous operations see it (operations/async_view)
     };
     std::vector<Member> members;   ///< by rank
     bool odd_phase = false;        ///< of barrier.cluster

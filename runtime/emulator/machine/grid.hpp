@@ -14,6 +14,7 @@
 
 #include "memory/images.hpp"
 #include "memory/memory.hpp"
+#include "memory/seen_tensor_maps.hpp"
 #include "memory/shadow.hpp"
 #include "program/loaded_module.hpp"
 #include "races/access_log.hpp"
@@ -146,6 +147,7 @@ struct GridState {
     std::uint64_t blocks = 0;
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<bool> cancelled{false};
+    memory::SeenTensorMaps seen_tensor_maps;
     std::mutex mutex;  ///< guards `fault`, which is the first one
     std::optional<Fault> fault;
 

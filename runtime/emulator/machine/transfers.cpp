@@ -113,6 +113,11 @@ void Transfer::take() {
 
 void Transfer::perform() const noexcept {
     if (before != nullptr) return before->finish_before(lane, issued);
+    write();
+    if (view != nullptr) std::memcpy(view, to, view_bytes);
+}
+
+void Transfer::write() const noexcept {
     const std::byte* source = taken.empty() ? from : taken.data();
     if (tile != nullptr) return to != nullptr ? tile->load(to) : tile->store(source, reduce);
     if (reduce != nullptr)

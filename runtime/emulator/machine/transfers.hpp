@@ -85,9 +85,15 @@ struct Transfer {
     LaneCopies* before = nullptr;  ///< for an arrival: the copies that it follows
     std::uint64_t issued = 0;      ///< `before->issued()` when the arrival was requested
     std::vector<std::byte> taken;  ///< the source, if it was read before the destination is written
+    std::byte* view =
+        nullptr;  ///< of a destination in shared memory; null if it is not viewed (operations/async_view)
+    std::uint32_t view_bytes = 0;
 
     void take();
     void perform() const noexcept;
+
+  private:
+    void write() const noexcept;
 };
 
 /// The pending transfers of a cluster's blocks. Used by one thread at a time.

@@ -198,6 +198,7 @@ struct Code {
     bool has_stack = false;           ///< a function can be re-entered before it returns
     bool has_dynamic_shared = false;  ///< an extern __shared__ array
     bool uses_heap = false;           ///< malloc or free
+    bool reads_shared_async = false;  ///< bulk or tensor copies, or wgmma, read shared memory
 
     /// Guards `handler` and the members below, which depend on the processor and are set at the first launch.
     mutable std::once_flag linked;

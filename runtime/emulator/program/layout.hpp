@@ -53,6 +53,7 @@ class Layout {
     void has_barrier() { code_.has_barrier = true; }
     void may_spin() { code_.may_spin = true; }
     void uses_heap() { code_.uses_heap = true; }
+    void reads_shared_async() { code_.reads_shared_async = true; }
     /// Called for a re-entrant function with local variables of `frame_bytes` on the stack.
     void has_stack(std::uint64_t frame_bytes) {
         code_.has_stack = true;

@@ -16,7 +16,7 @@ extern "C" __global__ void product(const char* a, const char* b, float* out) {
         *(uint4*)(sa + swizzled(i / 8, i % 8)) = ((const uint4*)a)[i];
     for (int i = threadIdx.x; i < 16 * 8; i += blockDim.x)
         *(uint4*)(sb + swizzled(i / 8, i % 8)) = ((const uint4*)b)[i];
-    proxy();
+    PROXY
     __syncthreads();
     float d[8] = {};
     FENCE
@@ -29,9 +29,9 @@ extern "C" __global__ void product(const char* a, const char* b, float* out) {
 """
 
 
-def product(fence="fence();", commit="commit();", wait="wait<0>();", threads=128, debug=False):
+def product(fence="fence();", commit="commit();", wait="wait<0>();", proxy="proxy();", threads=128, debug=False):
     """Returns the kernel's result and the exact product."""
-    text = KERNEL.replace("FENCE", fence).replace("COMMIT", commit).replace("WAIT", wait)
+    text = KERNEL.replace("FENCE", fence).replace("COMMIT", commit).replace("WAIT", wait).replace("PROXY", proxy)
     text = multiply("multiply", "m64n16k16", "f32.f16.f16", ", 1, 1, 0, 0") + text
     kernel = compiled(text, debug=debug)["product"]
     rng = np.random.default_rng(1)
@@ -60,6 +60,7 @@ def test_a_result_without_its_wait_is_poison(emulated, mistake):
     ("mistake", "words"),
     [
         ({"fence": ""}, "has executed no wgmma.fence"),
+        ({"proxy": ""}, "wgmma.mma_async reads byte .* written by an ordinary store .* without a fence.proxy.async"),
         ({"threads": 64}, "needs the four warps of a warpgroup, threads 0 to 127, and the block has 64 threads"),
     ],
 )

@@ -2,6 +2,7 @@
 #include "machine/blocks/block.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <sys/mman.h>
 
@@ -156,7 +157,14 @@ void Worker::place_block(const Dim3& index, Cluster& cluster) {
     block_.cluster = &cluster;
     cluster.observer = request_->observer;
     block_.rank = rank_in(request_->cluster, index);
-    cluster.members[block_.rank] = {lanes_.shared, lanes_.shared_bytes, &warps_, false};
+    Cluster::Member& member = cluster.members[block_.rank];
+    member = {lanes_.shared, lanes_.shared_bytes, &warps_};
+    if (code_->reads_shared_async) {
+        member.async_view = async_view_.take(lanes_.shared_bytes + 1);
+        // The same bytes in each block, so that what a store leaves there differs from what an earlier block left.
+        std::memset(member.shared, poison_byte, member.shared_bytes);
+        std::memset(member.async_view, poison_byte, member.shared_bytes);
+    }
     block_.open_phase.reset();
     block_.watchdog.start(*grid_, lanes_);
     block_.barriers_passed = 0;

@@ -113,7 +113,7 @@ class Worker {
     GridState* grid_ = nullptr;
     const program::Code* code_ = nullptr;
     const LaunchRequest* request_ = nullptr;
-    Arena registers_, shared_, local_;
+    Arena registers_, shared_, async_view_, local_;
     Filled filled_;
     std::vector<std::uint64_t> filled_constants_;
     races::AccessLog log_;

@@ -290,6 +290,8 @@ const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction red
         transfer.from =
             place(s, i, l, {from_shared ? Space::shared : Space::global, from[l], bytes, bulk_alignment});
         if (transfer.from == nullptr) return nullptr;
+        const char* name = reduce == nullptr ? "cp.async.bulk" : "cp.reduce.async.bulk";
+        if (from_shared && !sees_source(s, i, 1u << l, name, transfer.from, bytes)) return nullptr;
         if (!from_shared) log_access(s, from[l], bytes, races::Access::read);
         if (!to_shared)
             log_access(s, to[l], bytes,

@@ -10,6 +10,7 @@
 #include "machine/cluster.hpp"
 #include "machine/groups.hpp"
 #include "machine/mbarrier.hpp"
+#include "machine/operations/async_view.hpp"
 #include "machine/places.hpp"
 #include "machine/warp.hpp"
 #include "races/access_log.hpp"
@@ -83,7 +84,12 @@ constexpr const char* not_initialised = "it is not initialised (mbarrier.init)";
             complain(s, i, lane, barrier, not_initialised);
             return false;
         }
-        if (transfer.reduce == nullptr) std::memset(transfer.to, poison_byte, to.bytes);
+        transfer.view = async_view_of(*s.block->cluster, transfer.to);
+        transfer.view_bytes = to.bytes;
+        if (transfer.reduce == nullptr) {
+            std::memset(transfer.to, poison_byte, to.bytes);
+            if (transfer.view != nullptr) std::memset(transfer.view, poison_byte, to.bytes);
+        }
     }
     s.block->cluster->transfers.add(std::move(transfer));
     return true;

@@ -10,6 +10,7 @@
 #include "machine/cluster.hpp"
 #include "machine/groups.hpp"
 #include "machine/lockstep.hpp"
+#include "machine/operations/async_view.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -156,6 +157,11 @@ const Instruction* fence(Lanes&, const Instruction* i) {
     return i + 1;
 }
 
+const Instruction* proxy_fence(Lanes& s, const Instruction* i) {
+    fence_async_proxy(*s.block->cluster);
+    return fence(s, i);
+}
+
 u64 nanoseconds(clockid_t clock) {
     timespec now{};
     clock_gettime(clock, &now);
@@ -231,6 +237,8 @@ void register_control(Registry& r) {
     r.add(Operation::bar_red, Type::pred, none, {Flag::and_}, counted<Flag::and_>);
     r.add(Operation::bar_red, Type::pred, none, {Flag::or_}, counted<Flag::or_>);
     r.add(Operation::fence, fence);
+    r.add(Operation::fence, proxy_fence, {Flag::async});
+    r.add(Operation::fence, proxy_fence, {Flag::async_generic});
     r.add(Operation::nanosleep, Type::u32, none, {}, sleep);
     r.add(Operation::clock, Type::u32, none, {}, read_clock<u32, CLOCK_MONOTONIC, 0>);
     r.add(Operation::clock, Type::u32, none, {Flag::hi}, read_clock<u32, CLOCK_MONOTONIC, 32>);

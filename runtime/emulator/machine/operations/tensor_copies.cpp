@@ -91,6 +91,19 @@ std::byte* place_of_map(Lanes& s, const Instruction* i, unsigned lane, u64 addre
     return reinterpret_cast<std::byte*>(at);  // NOLINT(performance-no-int-to-ptr)
 }
 
+bool is_parameter(u64 address) { return address - program::param_window < program::window_bytes; }
+
+// Returns false after a fault, if the lane's tensor map at `at` has changed since tensor copies saw it.
+bool sees_map(Lanes& s, const Instruction* i, unsigned lane, u64 address, const std::byte* at) {
+    if (is_parameter(address) || s.block->grid->seen_tensor_maps.see(at)) return true;
+    bad_tensor(
+        s, i, lane,
+        "the tensor map in memory was changed without a fence.proxy.tensormap since. Execute "
+        "fence.proxy.tensormap::generic.acquire on its address (cuda::ptx::fence_proxy_tensormap_generic) between "
+        "the change and the tensor copy");
+    return false;
+}
+
 // --- rules of a copy ---------------------------------------------------------------------------------------
 
 // Returns why an interleaved layout is not supported; empty if it is. The manual does not say how parts of slices lie in
@@ -152,8 +165,9 @@ std::string why_not(const AskedTile& tile, const TensorAccess& access) {
 // the address in shared memory.
 std::optional<AskedTile> read_tile(Lanes& s, const Instruction* i, unsigned lane,
                                    const TensorAccess& access) {
-    const std::byte* at = place_of_map(s, i, lane, lanes_at<u64>(s, i->operand[1])[lane]);
-    if (at == nullptr) return std::nullopt;
+    const u64 address = lanes_at<u64>(s, i->operand[1])[lane];
+    const std::byte* at = place_of_map(s, i, lane, address);
+    if (at == nullptr || !sees_map(s, i, lane, address, at)) return std::nullopt;
     const auto map = TensorMap::decode(at);
     if (!map) {
         bad_tensor(s, i, lane, not_a_map);
@@ -340,6 +354,8 @@ bool begin_tile(Lanes& s, const Instruction* i, unsigned lane, const AskedTile& 
     transfer.tile = Rows(s, i, lane, asked, kind).translate();
     if (transfer.tile == nullptr) return false;
     if (asked.stores) {
+        const char* name = reduce == nullptr ? "cp.async.bulk.tensor" : "cp.reduce.async.bulk.tensor";
+        if (!sees_source(s, i, 1u << lane, name, transfer.from, *transfer.tile)) return false;
         transfer.bytes = static_cast<u32>(span);
         s.block->cluster->transfers.add(std::move(transfer));
         return true;
@@ -421,6 +437,7 @@ const Instruction* replace_in_map(Lanes& s, const Instruction* i) {
                               "tensormap.replace.tile changes tensor maps of tiles, and this is for .im2col");
         replace_field(*map, replaced,
                       wide ? lanes_at<u64>(s, i->operand[1])[l] : lanes_at<u32>(s, i->operand[1])[l]);
+        if (!in_shared) s.block->grid->seen_tensor_maps.before_change(at);
         const auto encoded = map->encode();
         std::memcpy(at, encoded.data(), encoded.size());
         if (!in_shared) log_access(s, address, TensorMap::bytes, races::Access::write);
@@ -437,6 +454,7 @@ const Instruction* copy_map(Lanes& s, const Instruction* i) {
         if (source == nullptr) return nullptr;
         std::byte* at = place(s, i, l, {Space::global, to, TensorMap::bytes, TensorMap::alignment, true});
         if (at == nullptr) return nullptr;
+        s.block->grid->seen_tensor_maps.before_change(at);
         std::memcpy(at, source, TensorMap::bytes);
         log_access(s, to, TensorMap::bytes, races::Access::write);
     }
@@ -445,7 +463,10 @@ const Instruction* copy_map(Lanes& s, const Instruction* i) {
 
 const Instruction* fence_map(Lanes& s, const Instruction* i) {
     for (const unsigned l : LanesOf{s.mask}) {
-        if (place_of_map(s, i, l, lanes_at<u64>(s, i->operand[0])[l]) == nullptr) return nullptr;
+        const u64 address = lanes_at<u64>(s, i->operand[0])[l];
+        const std::byte* at = place_of_map(s, i, l, address);
+        if (at == nullptr) return nullptr;
+        if (!is_parameter(address)) s.block->grid->seen_tensor_maps.acquire(at);
     }
     return i + 1;
 }

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "machine/cluster.hpp"
 #include "machine/groups.hpp"
+#include "machine/operations/async_view.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 #include "machine/warpgroups.hpp"
@@ -52,8 +54,16 @@ SharedMatrix matrix_of(u64 descriptor, bool transposed) {
 }
 constexpr u64 unused_bits = 0x3ff1'c000'c000'c000;
 
-// Reads the descriptor of A or B and checks that the whole matrix is in the block's shared memory. Returns false after a
-// fault.
+// The bits in which 16 bytes of shared memory differ from the view.
+u64 difference(const std::byte* shared, const std::byte* view) {
+    u64 a[2], b[2];
+    std::memcpy(a, shared, sizeof a);
+    std::memcpy(b, view, sizeof b);
+    return (a[0] ^ b[0]) | (a[1] ^ b[1]);
+}
+
+// Reads the descriptor of A or B and checks that the whole matrix is in the block's shared memory, and that wgmma sees what
+// is there. Returns false after a fault.
 bool read_descriptor(Lanes& s, const Instruction* i, u32 slot, const char* which, bool transposed, u32 first,
                      u32 outer, u32 inner, SharedMatrix& made) {
     const u64* descriptors = lanes_at<u64>(s, slot);
@@ -71,12 +81,16 @@ bool read_descriptor(Lanes& s, const Instruction* i, u32 slot, const char* which
             fmt::format("has a swizzle of {} bytes, and a row of {} bytes along K does not fit into one",
                         made.swizzle, inner * 16));
     }
+    const std::byte* const view = s.block->cluster->members[s.block->rank].async_view;
     // `first` is counted in the direction of M.
     for (u32 o = first; o < first + outer; ++o) {
         for (u32 k = 0; k < inner; ++k) {
             for (u32 r = 0; r < 8; ++r) {
                 const u32 at = made.row(o, k, r);
-                if (at + u64{16} <= s.shared_bytes) continue;
+                if (at + u64{16} <= s.shared_bytes) {
+                    if (difference(s.shared + at, view + at) == 0) continue;
+                    return sees_source(s, i, every_lane, "wgmma.mma_async", s.shared + at, 16);
+                }
                 fault(s, i, LaneFault::What::out_of_bounds, every_lane, program::shared_window + at);
                 s.fault.bytes = 16;
                 s.fault.space = "shared";

@@ -102,7 +102,10 @@ void Lowering::bulk_copy(const ptx::Instruction& instruction, const Opcode& opco
         bits |= Instruction::to_shared;
         if (to_cluster) bits |= Instruction::in_cluster;
     }
-    if (!from_global) bits |= Instruction::from_shared;
+    if (!from_global) {
+        functions_.layout().reads_shared_async();
+        bits |= Instruction::from_shared;
+    }
     if (multicast) {
         const Ref mask = temporary(4);
         emit({Operation::cvt, Type::u32, Type::u16}, {mask}, {source(instruction.operands[4], Type::u16)});

@@ -67,6 +67,7 @@ void Lowering::copy_tensor(const ptx::Instruction& instruction, const Opcode& op
     append(map.parts[1], access.rank, Type::b32, "coordinates");
     if (has_offsets) append(instruction.operands[least], access.rank - std::size_t{2}, Type::u16, "offsets");
     std::uint16_t bits = to_cluster ? Instruction::in_cluster : std::uint16_t{0};
+    if (access.what == What::store) functions_.layout().reads_shared_async();
     if (access.what != What::prefetch) {
         const FlagSet where =
             loads ? flags & FlagSet{Flag::shared, Flag::shared_cluster} : FlagSet{Flag::shared};

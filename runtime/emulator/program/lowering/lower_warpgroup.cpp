@@ -32,6 +32,7 @@ void Lowering::multiply_warpgroup(const ptx::Instruction& instruction, const Opc
     list.insert(list.end(), list.begin(), list.begin() + static_cast<std::ptrdiff_t>(sums));
 
     Layout& layout = functions_.layout();
+    layout.reads_shared_async();
     const Ref zero = layout.constant(0, 8);
     const Ref a = in_registers ? zero : source(instruction.operands[1], Type::u64);
     const Ref b = source(instruction.operands[2], Type::u64);

@@ -363,12 +363,13 @@ OPERATION(cluster_bar, apart, cluster_barrier)
 OPERATION(mapa, apart, letters) FORM("mapa", mapa, "DAU", {u32, u64}, {}, {}, {F::shared_cluster})
 OPERATION(getctarank, apart, letters) FORM("getctarank", getctarank, "uA", {u32, u64}, {}, {}, {F::shared_cluster})
 OPERATION(elect, apart, elect) FORM("elect", elect, "*", untyped, {}, {}, synchronous, {}, synchronous)
-// These fences have no effect: the blocks of a cluster run in one thread at a time, and a grid starts after earlier
-// grids have ended.
-    FORM("fence", fence, "", untyped, {}, {}, {F::proxy, F::alias, F::async, F::global, F::shared, F::shared_cluster}, {F::alias, F::async}, {F::proxy})
+// Proxy fences of shared memory (machine/operations/async_view). The other fences have no effect: the blocks of a cluster run in one
+// thread at a time, and a grid starts after earlier grids have ended.
+    FORM("fence", fence, "", untyped, {}, {F::async}, {F::proxy, F::shared, F::shared_cluster}, {}, {F::proxy, F::async})
+    FORM("fence", fence, "", untyped, {}, {}, {F::proxy, F::alias, F::async, F::global}, {F::alias, F::async}, {F::proxy})
     FORM("fence", fence, "", untyped, {}, {}, {F::mbarrier_init, F::release, F::cluster}, {}, {F::mbarrier_init, F::release, F::cluster})
-    FORM("fence", fence, "", untyped, {}, {}, {F::acquire, F::cluster, F::restricted_cluster, F::proxy, F::async_generic}, {}, {F::acquire, F::cluster, F::restricted_cluster})
-    FORM("fence", fence, "", untyped, {}, {}, {F::release, F::cluster, F::restricted_cta, F::proxy, F::async_generic}, {}, {F::release, F::cluster, F::restricted_cta})
+    FORM("fence", fence, "", untyped, {}, {F::async_generic}, {F::acquire, F::cluster, F::restricted_cluster, F::proxy}, {}, {F::acquire, F::cluster, F::restricted_cluster})
+    FORM("fence", fence, "", untyped, {}, {F::async_generic}, {F::release, F::cluster, F::restricted_cta, F::proxy}, {}, {F::release, F::cluster, F::restricted_cta})
     FORM("griddepcontrol", fence, "", untyped, {}, {}, {F::wait, F::launch_dependents}, {F::wait, F::launch_dependents})
 
 // textures and surfaces
