@@ -66,7 +66,8 @@ DriverResult encode(const TensorMapDescription& d, CUtensorMap& map) {
                                       driver_swizzle(d.swizzle), driver_promotion(d.l2_promotion), fill);
 }
 
-/// The bytes of one box, which has ceil(box / element_strides) elements on each axis.
+/// The bytes of one box, which has ceil(box / element_strides) elements on each axis. Without interleaved slices the driver
+/// ignores the step of the last axis; `describe_tensor_map` refuses other steps than 1 there.
 std::uint64_t bytes_of_box(const TensorMapOptions& options, DType dtype) noexcept {
     std::uint64_t bytes = dtype.itemsize;
     for (int axis = 0; axis < options.box.size(); ++axis) {

@@ -171,7 +171,7 @@ def test_every_second_row_is_copied_by_element_strides():
     host = random(48, 64)
     out = bascule.full((24, 64), np.nan, "f4")
     tiles = bascule.tensor_map(bascule.to_device(host), (16, 32), element_strides=(2, 1))
-    compiled(ONE_BOX + text, BYTES=8 * 32 * 4).shrink[(2, 3), 32](tiles, bascule.tensor_map(out, (8, 32)))
+    compiled(ONE_BOX + text, BYTES=tiles.bytes).shrink[(2, 3), 32](tiles, bascule.tensor_map(out, (8, 32)))
     np.testing.assert_array_equal(out.copy_to_host(), host[::2])
 
 

@@ -141,4 +141,6 @@ def test_bytes_count_the_elements_that_are_moved(hopper) -> None:
     array = plain((64, 64, 64), "f2")
     assert bascule.tensor_map(array, (8, 16, 32)).bytes == 8 * 16 * 32 * 2
     assert bascule.tensor_map(array, (7, 16, 32), element_strides=(2, 3, 1)).bytes == 4 * 6 * 32 * 2
+    sliced = bascule.tensor_map(plain((2, 4, 8), "f2"), (2, 4, 8), interleave=16, element_strides=(1, 1, 2))
+    assert sliced.bytes == 2 * 4 * 4 * 2  # with 'interleave' the last axis has steps, too
     assert bascule.tensor_map(array, (100, 64), im2col=(-1, 1), element_strides=(1, 2, 1)).bytes == 100 * 64 * 2
