@@ -234,7 +234,7 @@ Worker::Turn Worker::turn() {
     }
     if (done) return Turn::done;
     lanes_.stop = Stop::none;
-    if (release_registers()) return Turn::goes_on;
+    if (block_.free_registers != 0 && release_registers()) return Turn::goes_on;
     const bool is_alone = block_.cluster->members.size() == 1;
     if (release_whole_block() || release_barriers() || (is_alone && block_.cluster->release())) {
         ++block_.barriers_passed;
