@@ -2,7 +2,8 @@
 
     python samples/dask_blocks.py         needs Dask: pip install "dask[array]" distributed
 
-A kernel is pickled as its text. This process compiles it, and the workers find it in the cache on disk.
+A kernel is pickled as its text. This process compiles it, and the workers find it in the cache on disk. Each worker has
+one of the machine's devices; without GPUs, `BASCULE_EMULATED_DEVICES=2` makes two.
 The picture, random pixels, is made, used and discarded in blocks. Each block is compared with NumPy.
 """
 
@@ -15,7 +16,7 @@ import bascule
 
 try:
     import dask.array
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, get_worker
 except ImportError as error:
     sys.exit(f'dask_blocks: {error}; install Dask by: pip install "dask[array]" distributed')
 
@@ -31,11 +32,17 @@ __global__ void luminance(const unsigned char* rgb, float* out, int pixels) {
 BLOCK, WORKERS = 1000, 2
 
 
+def device_of(worker):
+    """Returns the device of a worker. LocalCluster names its workers 0, 1, ..."""
+    return bascule.device(worker.name % bascule.device_count())
+
+
 def luminance(block, kernel):
     """Runs in a worker: returns the luminance, shape (rows, columns), of a block of shape (rows, columns, 3)."""
-    out = bascule.device_array(block.shape[:2], np.float32)
-    kernel.forall(out.size)(bascule.to_device(block), out, out.size)
-    return out.copy_to_host()
+    with device_of(get_worker()):
+        out = bascule.device_array(block.shape[:2], np.float32)
+        kernel.forall(out.size)(bascule.to_device(block), out, out.size)
+        return out.copy_to_host()
 
 
 def by_numpy(block):
@@ -57,7 +64,7 @@ def main():
     picture = rng.integers(0, 256, (side, side, 3), dtype=np.uint8, chunks=(BLOCK, BLOCK, 3))
     print(f"{picture.npartitions} blocks, {picture.nbytes:,} bytes; a worker may use {limit:,}", flush=True)
 
-    kernel = bascule.compile(KERNEL).luminance
+    kernel = bascule.compile(KERNEL).luminance.prepare()
     computed = picture.map_blocks(luminance, kernel, dtype=np.float32, drop_axis=2)
     expected = picture.map_blocks(by_numpy, dtype=np.float32, drop_axis=2)
     with (
@@ -73,6 +80,8 @@ def main():
     ):
         mean, worst = dask.compute(computed.mean(dtype=np.float64), abs(computed - expected).max())
         in_workers = sum(client.run(compiles).values())
+        devices = sorted(client.run(lambda dask_worker: repr(device_of(dask_worker))).values())
+    print(f"the workers' devices: {', '.join(devices)}")
     print(f"compiled {compiles()} times here and {in_workers} times in {WORKERS} workers; mean luminance {mean:.4f}")
 
     right = worst <= 1e-6  # False for NaN

@@ -35,10 +35,10 @@ MOST_LINES_OF_DESIGN = 300
 MOST_LINES = {
     "interface": 5_700,
     "jit": 16_240,
-    "runtime": 14_490,
-    "python/bindings": 15_000,
+    "runtime": 14_640,
+    "python/bindings": 15_040,
     EMULATOR: 38_500,
-    "python/bascule": 8_210,
+    "python/bascule": 8_250,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.

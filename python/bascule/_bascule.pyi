@@ -26,6 +26,12 @@ class Device:
     emulated: bool
     arch: str
     multiprocessors: int
+    compute_capability: tuple[int, int]
+    pci_bus_id: str
+    total_memory: int
+    free_memory: int
+    attributes: dict[str, int]
+    def attribute(self, name: str) -> int: ...
     @property
     def stack_bytes(self) -> int: ...
     @stack_bytes.setter

@@ -48,7 +48,7 @@ _SENTENCES = {
     "cdiv": "(n + block - 1) // block; kernel.forall(n)(...) computes the grid itself",
     "next_power_of_2": "1 << (n - 1).bit_length()",
     "autotune": "kernel.best_block() chooses a block, kernel.forall(n)(...) grid and block; bascule.benchmark measures",
-    "memory_info mem_get_info": "bascule.memory_pool() tells used_bytes and reserved_bytes",
+    "memory_info mem_get_info": "bascule.current_device().free_memory; bascule.memory_pool() tells used_bytes",
     "launch": "kernel[grid, block](x, ...) or kernel[grid, block, stream](x, ...) launches",
 }
 # Maps a class to its attributes, each with a sentence.
@@ -59,8 +59,8 @@ _ATTRIBUTES = {
         "use": "`with stream:` makes it the current stream",
     },
     "Device": {
-        "attributes": "ATTRIBUTES",
-        "memory_info": "bascule.memory_pool(device) tells used_bytes and reserved_bytes",
+        "properties": "device.attributes",
+        "memory_info": "device.free_memory and device.total_memory",
         "sync": "`with device: bascule.synchronize()` waits for it",
         "synchronize": "`with device: bascule.synchronize()` waits for it",
         "id": "device.ordinal",
@@ -73,8 +73,6 @@ def attribute_error(self: object, name: str) -> AttributeError:
     """Return the error for a missing attribute of an object, with what to use instead."""
     kind = type(self).__name__
     hint = _ATTRIBUTES.get(kind, {}).get(name, "")
-    if hint == "ATTRIBUTES":
-        hint = ", ".join(each for each in dir(self) if not each.startswith("_"))
     return AttributeError(
         f"'bascule.{kind}' object has no attribute '{name}'{': ' + hint + '.' if hint else ''}", name=name, obj=self
     )

@@ -1,4 +1,5 @@
 // Device attributes are queried once and cached. Contexts are retained at first use.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -7,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/wording.hpp>
 #include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/device_attributes.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 
 namespace bascule {
@@ -32,6 +35,17 @@ namespace {
 
 std::mutex context_mutex;
 std::atomic<CUcontext> first_context{nullptr};  // device 0's, once retained
+
+/// The value of device_attribute_names[index]. Empty if the driver is older than the attribute.
+std::optional<int> known_attribute(CUdevice device, std::size_t index) {
+    const Driver& driver = Driver::get();
+    int value = 0;
+    const DriverResult code =
+        driver.api().cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(index + 1), device);
+    if (code == CUDA_ERROR_INVALID_VALUE) return std::nullopt;
+    driver.check(code, "asking for an attribute of a device");
+    return value;
+}
 
 }  // namespace
 
@@ -183,6 +197,54 @@ const LaunchLimits& Device::limits() const noexcept { return state().limits; }
 int Device::multiprocessors() const noexcept { return state().multiprocessors; }
 bool Device::shares_managed_memory() const noexcept { return state().concurrent_managed; }
 bool Device::reads_host_memory() const noexcept { return state().pageable; }
+
+int Device::attribute(std::string_view name) const {
+    const auto* const found = std::ranges::find(device_attribute_names, name);
+    if (found == std::end(device_attribute_names)) {
+        const std::vector<std::string> names(std::begin(device_attribute_names),
+                                             std::end(device_attribute_names));
+        reject_field(ErrorKind::missing_key, "name", "devices have no attribute '{}'.{}", shortened(name),
+                     did_you_mean(name, names));
+    }
+    if (const auto value =
+            known_attribute(state().device, static_cast<std::size_t>(found - device_attribute_names)))
+        return *value;
+    const int version = Driver::get().version();
+    reject_field(ErrorKind::not_supported, "name",
+                 "the driver, of CUDA {}.{}, does not know the attribute '{}'. A newer driver does.",
+                 version / 1000, version % 1000 / 10, name);
+}
+
+std::vector<DeviceAttribute> Device::attributes() const {
+    std::vector<DeviceAttribute> known;
+    for (std::size_t index = 0; index < std::size(device_attribute_names); ++index) {
+        if (const auto value = known_attribute(state().device, index))
+            known.push_back({.name = device_attribute_names[index], .value = *value});
+    }
+    return known;
+}
+
+std::string Device::pci_bus_id() const {
+    return fmt::format("{:04x}:{:02x}:{:02x}.0", attribute("pci_domain_id"), attribute("pci_bus_id"),
+                       attribute("pci_device_id"));
+}
+
+std::size_t Device::total_memory() const {
+    const Driver& driver = Driver::get();
+    std::size_t bytes = 0;
+    driver.check(driver.api().cuDeviceTotalMem(&bytes, state().device),
+                 "asking for the size of a device's memory");
+    return bytes;
+}
+
+std::size_t Device::free_memory() const {
+    const Driver& driver = Driver::get();
+    const ContextGuard guard(context());
+    std::size_t available = 0;
+    std::size_t total = 0;
+    driver.check(driver.api().cuMemGetInfo(&available, &total), "asking for the free memory of a device");
+    return available;
+}
 
 std::size_t Device::stack_bytes() const {
     const Driver& driver = Driver::get();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <bascule/interface/arguments/launch_config.hpp>
@@ -16,6 +17,12 @@ namespace bascule {
 
 /// Devices beyond this many are ignored.
 inline constexpr int max_devices = 64;
+
+/// An attribute of a device, by its name in the driver API: `clock_rate` for CU_DEVICE_ATTRIBUTE_CLOCK_RATE.
+struct DeviceAttribute {
+    std::string_view name;
+    int value;
+};
 
 /// One device, used through its primary context. Creating a Device and querying its attributes creates no context: a
 /// context takes some 0.5 GB of device memory and 0.3 s, and creating one fails if another process has the device in
@@ -55,6 +62,16 @@ class Device {
     int multiprocessors() const noexcept;
     bool shares_managed_memory() const noexcept;  ///< the host may access managed memory while kernels run
     bool reads_host_memory() const noexcept;      ///< kernels can use pageable memory
+
+    /// An attribute by its name in the driver API: "clock_rate" for CU_DEVICE_ATTRIBUTE_CLOCK_RATE. Throws:
+    /// ArgumentError for an unknown name, or if the driver is too old for the attribute; CudaError.
+    int attribute(std::string_view name) const;
+    /// All attributes that the driver knows. Throws: CudaError.
+    std::vector<DeviceAttribute> attributes() const;
+    std::string pci_bus_id()
+        const;  ///< as nvidia-smi prints it, with a domain of four digits: "0000:3b:00.0"
+    std::size_t total_memory() const;  ///< the bytes of memory that the device has
+    std::size_t free_memory() const;   ///< the bytes that no process uses; retains the primary context
 
     /// Stack bytes per thread, for calls whose depth the compiler cannot know: recursion, calls through pointers,
     /// alloca. The driver's default is 1024. Throws: CudaError.

@@ -25,6 +25,7 @@ namespace bascule {
     FUNCTION(cuDeviceGetCount, 2000, plain)                   \
     FUNCTION(cuDeviceGetName, 2000, plain)                    \
     FUNCTION(cuDeviceGetAttribute, 2000, plain)               \
+    FUNCTION(cuDeviceTotalMem, 3020, plain)                   \
     FUNCTION(cuDevicePrimaryCtxRetain, 7000, plain)           \
     FUNCTION(cuDevicePrimaryCtxGetState, 7000, plain)         \
     FUNCTION(cuCtxGetCurrent, 4000, plain)                    \

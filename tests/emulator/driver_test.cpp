@@ -204,6 +204,21 @@ TEST_CASE("the device says what it is") {
     CHECK(attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1);
 }
 
+TEST_CASE("the device answers the attributes that a driver of its version knows, and refuses all others") {
+    const auto code = [](const Library& library, int which) {
+        int value = 0;
+        return library.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(which), 0);
+    };
+    for (int which = 1; which <= 147; ++which) {
+        CAPTURE(which);
+        CHECK(code(shared(), which) == CUDA_SUCCESS);
+    }
+    for (const int which : {-1, 0, 148, 100000}) {
+        CAPTURE(which);
+        CHECK(code(shared(), which) == CUDA_ERROR_INVALID_VALUE);
+    }
+}
+
 TEST_CASE("a name that is too long for the buffer is cut and terminated") {
     std::array<char, 8> name;
     name.fill('x');

@@ -33,6 +33,36 @@ TEST_CASE("the_emulated_device_is_compiled_for_as_compute_80") {
     CHECK(device.multiprocessors() > 0);
 }
 
+TEST_CASE("attributes_have_the_names_and_values_of_the_driver_api") {
+    const Device device(0);
+    CHECK(device.attribute("clock_rate") == Driver::get().attribute_of(0, CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
+    const std::vector<DeviceAttribute> all = device.attributes();
+    CHECK(all.size() == 147);  // as many as <cuda.h> of CUDA 13.0 has, the version that the device imitates
+    CHECK(all.front().name == "max_threads_per_block");
+    CHECK(all.front().value == 1024);
+    CHECK(all.back().name == "only_partial_host_native_atomic_supported");
+    CHECK_THROWS_WITH_AS(device.attribute("clok_rate"),
+                         "devices have no attribute 'clok_rate'. Did you mean 'clock_rate'?", ArgumentError);
+    CHECK_THROWS_WITH_AS(
+        device.attribute("locality_domain_count"),
+        "the driver, of CUDA 13.0, does not know the attribute 'locality_domain_count'. A newer "
+        "driver does.",
+        ArgumentError);
+    CHECK(device.pci_bus_id() == "0000:00:00.0");
+}
+
+TEST_CASE("free_memory_is_what_allocations_have_left_of_the_total") {
+    const Device device(0);
+    CHECK(device.total_memory() == std::size_t{2} << 30);
+    const std::size_t before = device.free_memory();
+    CHECK(before <= device.total_memory());
+    const ContextGuard guard(device.context());
+    CUdeviceptr address = 0;
+    REQUIRE(Driver::get().api().cuMemAlloc(&address, 1 << 20) == CUDA_SUCCESS);
+    CHECK(device.free_memory() + (1 << 20) <= before);
+    CHECK(Driver::get().api().cuMemFree(address) == CUDA_SUCCESS);
+}
+
 TEST_CASE("the_description_of_the_installation_names_device_driver_nvrtc_and_headers") {
     const std::string text = describe_installation();
     CAPTURE(text);

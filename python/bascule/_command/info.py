@@ -14,8 +14,25 @@ from bascule._command.parser import Commands, add_command, print_json
 _EXAMPLES = """\
   bascule info
   bascule info --json
+  bascule info --clangd > .clangd       # completion and errors in .cu files
   BASCULE_DEVICE=cuda bascule info      # fails where there is no GPU, and says why"""
 
+# The file that clangd reads. Its own headers replace those of nvcc's wrapper, and the prelude is what Bascule compiles
+# before each text.
+_CLANGD = """\
+If:
+  PathMatch: .*\\.cuh?
+CompileFlags:
+  Add:
+    - -xcuda
+    - -std=c++17
+    - --cuda-gpu-arch=sm_80
+    - --cuda-device-only
+    - -nocudainc
+    - -nocudalib
+    - -include__clang_cuda_runtime_wrapper.h
+{}
+"""
 _HEADERS = (
     ("cuda_fp16.h", "nvidia-cuda-runtime"),
     ("cooperative_groups.h", "nvidia-cuda-runtime"),
@@ -46,14 +63,31 @@ def add_parser(commands: Commands) -> None:
         details="Exits with 1 if kernels cannot be compiled or launched.",
         examples=_EXAMPLES,
     )
-    parser.add_argument("--json", action="store_true", help="as JSON; the keys do not change")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON; the keys do not change")
+    form.add_argument(
+        "--clangd", action="store_true", help="only the settings of clangd for kernels, for a file .clangd"
+    )
     parser.set_defaults(run=_info)
 
 
 def _info(arguments: argparse.Namespace) -> int:
+    if arguments.clangd:
+        print(_clangd(), end="")
+        return 0
     report = _report()
     (print_json if arguments.json else _print)(report)
     return 1 if report["missing"] else 0
+
+
+def _clangd() -> str:
+    import json
+
+    package = os.path.dirname(bascule.__file__)
+    # Bascule's stand-ins for host headers are for NVRTC; clangd has those of a host compiler.
+    paths = [path for path in _bascule._nvrtc_info()["include_paths"] if not path.startswith(package)]
+    flags = [f"-I{path}" for path in paths] + [f"-include{os.path.join(package, 'prelude.cuh')}"]
+    return _CLANGD.format("\n".join(f"    - {json.dumps(flag)}" for flag in flags))
 
 
 def _report() -> dict[str, Any]:

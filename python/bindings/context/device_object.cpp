@@ -143,6 +143,41 @@ the thread, or to the asyncio task. The thread's current CUDA context, which oth
             "device of that architecture.")
         .def_property_readonly("multiprocessors", &Device::multiprocessors,
                                "Number of streaming multiprocessors (SMs).")
+        .def_property_readonly(
+            "compute_capability",
+            [](Device self) { return py::make_tuple(self.capability().major, self.capability().minor); },
+            "The compute capability as (major, minor), such as (9, 0).")
+        .def_property_readonly(
+            "pci_bus_id", [](Device self) { return without_gil([&] { return self.pci_bus_id(); }); },
+            "The place on the PCI bus, as nvidia-smi prints it with a domain of four digits: '0000:3b:00.0'.")
+        .def_property_readonly(
+            "total_memory", [](Device self) { return without_gil([&] { return self.total_memory(); }); },
+            "Bytes of memory that the device has.")
+        .def_property_readonly(
+            "free_memory", [](Device self) { return without_gil([&] { return self.free_memory(); }); },
+            "Bytes of memory that no process uses. Makes a context on the device.")
+        .def_property_readonly(
+            "attributes",
+            [](Device self) {
+                py::dict all;
+                for (const auto& [name, value] : without_gil([&] { return self.attributes(); }))
+                    all[py::str(name)] = value;
+                return all;
+            },
+            R"(A dict of every attribute of the driver API: `clock_rate` is the value of `CU_DEVICE_ATTRIBUTE_CLOCK_RATE`. Attributes that are
+newer than the driver are not in it. Each access asks the driver for all of them; `attribute` asks for one.
+
+>>> import bascule
+>>> bascule.current_device().attributes["warp_size"]
+32)")
+        .def(
+            "attribute",
+            [](Device self, const std::string& name) {
+                return without_gil([&] { return self.attribute(name); });
+            },
+            "name"_a,
+            R"(One of `attributes`. Raises ArgumentKeyError for an unknown name, and ArgumentNotImplementedError if the driver is older than
+the attribute.)")
         .def_property(
             "stack_bytes", [](Device self) { return without_gil([&] { return self.stack_bytes(); }); },
             [](Device self, const py::object& bytes) {

@@ -31,14 +31,15 @@ struct Architecture {
     int shared_granularity;
     unsigned parameters_at;  ///< offset of kernel parameters in constant memory, from machine code
     bool clusters;
+    int single_to_double;  ///< operations per second in single precision, for each in double precision
 };
 
 inline constexpr Architecture architectures[] = {
-    {75, 1024, 16, 64 * 1024, 64 * 1024, 0, 256, 0x160, false},
-    {80, 2048, 32, 164 * 1024, 163 * 1024, 1024, 128, 0x160, false},
-    {86, 1536, 16, 100 * 1024, 99 * 1024, 1024, 128, 0x160, false},
-    {89, 1536, 24, 100 * 1024, 99 * 1024, 1024, 128, 0x160, false},
-    {90, 2048, 32, 228 * 1024, 227 * 1024, 1024, 128, 0x210, true},
+    {75, 1024, 16, 64 * 1024, 64 * 1024, 0, 256, 0x160, false, 32},
+    {80, 2048, 32, 164 * 1024, 163 * 1024, 1024, 128, 0x160, false, 2},
+    {86, 1536, 16, 100 * 1024, 99 * 1024, 1024, 128, 0x160, false, 32},
+    {89, 1536, 24, 100 * 1024, 99 * 1024, 1024, 128, 0x160, false, 64},
+    {90, 2048, 32, 228 * 1024, 227 * 1024, 1024, 128, 0x210, true, 2},
 };
 
 /// `number` must be in the table above.

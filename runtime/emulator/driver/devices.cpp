@@ -16,7 +16,57 @@ using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 namespace emulated::driver {
 namespace {
 
-/// Attributes that do not depend on the environment. An attribute that has no row and is not in `attribute` is 0.
+/// The attributes that drivers newer than 12.0 added. Source: <cuda.h> of CUDA 12.0 to 13.5. Those of
+/// 13.1 and newer are numbers, because older versions of <cuda.h> lack their names; all of them are 0 here.
+constexpr struct AddedAttribute {
+    int which;
+    int driver;
+} added_attributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 12010},
+    {CU_DEVICE_ATTRIBUTE_NUMA_CONFIG, 12020},
+    {CU_DEVICE_ATTRIBUTE_NUMA_ID, 12020},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 12020},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 12030},
+    {CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 12030},
+    {CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED, 12050},
+    {CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, 12080},
+    {CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH, 12080},
+    {CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, 12080},
+    {CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID, 12080},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, 12080},
+    {CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED, 12090},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 12090},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 12090},
+    {CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 13000},
+    {CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 13000},
+    {CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED, 13000},
+    {CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 13000},
+    {148, 13010},
+    {151, 13030},
+    {152, 13030},
+    {153, 13030},
+    {154, 13030},
+    {155, 13030},
+    {156, 13030},
+    {149, 13040},
+    {150, 13040},
+    {157, 13040},
+    {158, 13040},
+    {161, 13040},
+    {159, 13050},
+    {160, 13050},
+};
+
+/// Whether the driver that this device imitates answers the attribute.
+bool is_known(CUdevice_attribute which) noexcept {
+    constexpr int first = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, last = 161;
+    if (which < first || which > last) return false;
+    const auto* const row = find_row(added_attributes, &AddedAttribute::which, which);
+    return row == nullptr || Process::get().environment().driver() >= row->driver;
+}
+
+/// Attributes that do not depend on the environment. A known attribute that has no row and is not in `attribute` is 0:
+/// what it asks for is not emulated.
 constexpr struct FixedAttribute {
     CUdevice_attribute which;
     int value;
@@ -39,6 +89,15 @@ constexpr struct FixedAttribute {
     {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64},
     {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 4 << 20},
     {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, limits::multiprocessors},
+    {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER, 1},
+    {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
+    {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
@@ -101,6 +160,7 @@ constexpr struct ArchitectureAttribute {
     {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &limits::Architecture::shared_reserved_per_block},
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &limits::Architecture::threads_per_multiprocessor},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, &limits::Architecture::blocks_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, &limits::Architecture::single_to_double},
 };
 
 int attribute(CUdevice_attribute which, CUdevice device) noexcept {
@@ -108,7 +168,9 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
     if (const auto* row = find_row(architecture_attributes, &ArchitectureAttribute::which, which))
         return architecture_limits().*row->value;
     const Environment& environment = Process::get().environment();
-    if (which == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) return architecture_limits().clusters ? 1 : 0;
+    if (which == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH ||
+        which == CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED)
+        return architecture_limits().clusters ? 1 : 0;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) return environment.architecture / 10;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return environment.architecture % 10;
     if (which == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) return environment.concurrent_managed ? 1 : 0;
@@ -117,7 +179,8 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
         which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED ||
         which == CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
         return environment.has_memory_pools ? 1 : 0;
-    if (which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return device;
+    if (which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID || which == CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID)
+        return device;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
         return Process::get().is_busy(device) ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
     return 0;
@@ -160,6 +223,7 @@ EMULATED_API(cuDeviceTotalMem, 3020, std::size_t* bytes, CUdevice device) {
 
 EMULATED_API(cuDeviceGetAttribute, 2000, int* value, CUdevice_attribute which, CUdevice device) {
     check(device_state(device));
+    require(is_known(which));
     return answer(value, attribute(which, device));
 }
 

@@ -248,7 +248,9 @@ def streams():
     event.wait()
     stream.query(), event.query(), stream.priority, repr(stream), repr(event)
     stream.synchronize(), end.synchronize(), event.elapsed(end)
-    bascule.current_device().stream_priorities, bascule.device(0), bascule.current_stream()
+    device = bascule.current_device()
+    device.stream_priorities, device.attributes, device.pci_bus_id, device.total_memory, device.free_memory
+    bascule.device(0), bascule.current_stream()
     try:
         bascule.event().elapsed(end)
     except bascule.Error:

@@ -41,7 +41,7 @@ def test_a_call_that_would_invalidate_a_capture_is_noticed(tmp_path):
 HARMLESS = {
     *("cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDeviceGetCount"),
     *("cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxGetState", "cuCtxSetCurrent", "cuCtxGetDevice"),
-    *("cuCtxSynchronize", "cuCtxRecordEvent"),
+    *("cuCtxSynchronize", "cuCtxRecordEvent", "cuDeviceTotalMem"),
     *("cuLaunchKernelEx", "cuMemcpyDtoDAsync", "cuMemsetD16Async", "cuMemsetD32Async"),
     *("cuPointerGetAttributes", "cuCtxGetStreamPriorityRange", "cuDeviceCanAccessPeer", "cuStreamGetCaptureInfo"),
     *("cuStreamGetCtx", "cuStreamGetPriority", "cuStreamIsCapturing", "cuStreamBeginCapture", "cuStreamEndCapture"),

@@ -89,7 +89,7 @@ def test_an_algorithm_of_thrust_in_a_kernel_is_told_what_there_is() -> None:
         (lambda: bascule, "memory_info", "bascule.memory_pool()"),
         (bascule.stream, "sync", "stream.synchronize() waits for it"),
         (bascule.stream, "ptr", "stream.handle"),
-        (bascule.current_device, "attributes", "multiprocessors, name, ordinal"),
+        (bascule.current_device, "properties", "device.attributes"),
         (bascule.current_device, "synchronize", "bascule.synchronize()"),
     ],
 )

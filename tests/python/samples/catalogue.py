@@ -80,12 +80,12 @@ TABLE = {
     "levenshtein": Sample(["0"], ("(word[i] != query[j])", "2 * (word[i] != query[j])")),
     "find_the_bug": Sample([], ("if (i <= n) out", "if (i < n) out")),
     "numba_interop": Sample(["Numba", "Bascule"], ("y[i] += a", "y[i] -= a")),
-    "mpi_halo": Sample(["0"], ("now[-1 - below]", "now[-2 - below]")),
+    "mpi_halo": Sample(["0"], ("now[-1 - below]", "now[-2 - below]"), environment={"BASCULE_EMULATED_DEVICES": "2"}),
     # The search for races keeps records of freed memory too, and Dask pauses workers that come near their memory limit.
     "dask_blocks": Sample(
         ["luminance"],
         ("0.2126f * p[0]", "0.2127f * p[0]"),
-        environment={"BASCULE_EMULATED_CHECKS": "memory"},
+        environment={"BASCULE_EMULATED_CHECKS": "memory", "BASCULE_EMULATED_DEVICES": "2"},
         smaller=("(12000, ", "(3000, "),
     ),
 }

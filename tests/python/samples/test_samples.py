@@ -87,6 +87,17 @@ def test_the_bugs_are_reported_each_with_its_line(outcome):
         assert f"find_the_bug.py:{number}: " in ran.stdout
 
 
+def test_each_rank_of_mpi_and_each_worker_of_dask_has_a_device(outcome):
+    if bascule.current_device().emulated:
+        devices = [f"<bascule.Device emulated:{number}" for number in (0, 1)]
+        ranks = re.findall(
+            r"^rank (\d) of 2: rows .+ on (<bascule.Device emulated:\d)", outcome("mpi_halo")[0].stdout, re.M
+        )
+        assert dict(ranks) == dict(zip("01", devices, strict=True))
+        workers = re.search(r"^the workers' devices: (.+)$", outcome("dask_blocks")[0].stdout, re.M)[1]
+        assert [each.rstrip(">") for each in workers.split(", ")] == devices
+
+
 def test_the_workers_of_dask_compile_nothing(outcome):
     ran, _ = outcome("dask_blocks")
     assert re.search(r"^compiled [01] times here and 0 times in 2 workers;", ran.stdout, re.MULTILINE)
