@@ -41,7 +41,7 @@ TEXTS = (
 )  # their output is stored next to results.json
 MOST_LINE = 600  # characters kept of a line of that output; stacks of a process that hung are in results.json
 # Recorded for comparison with other devices, in separate files.
-RECORDED = ("opcodes", "captures", "textures", "tensor_maps")
+RECORDED = ("opcodes", "captures", "textures", "tensor_maps", "planted", "counters")
 HUNG = 124  # the exit status of a piece that hung
 LOST = 77  # the exit status of a pytest process in which a test destroyed the context
 LIBRARIES = [

@@ -197,6 +197,8 @@ def all_pieces() -> list[Piece]:
         script("endless", "--out", seconds=90),
         script("memcheck", "--out", "--tool", "memcheck", file="sanitizer", seconds=130),
         script("racecheck", "--out", "--tool", "racecheck", file="sanitizer", seconds=130),
+        script("planted", "--out", seconds=150),
+        script("counters", "--out", seconds=90),
         script("textures", "--out"),
         script("tensor_maps", "--out"),
         script("opcodes", "--out", file="record"),

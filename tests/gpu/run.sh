@@ -25,6 +25,8 @@
 #     race              race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
 #     textures, opcodes results of textures and instructions, for comparison with the emulated device
 #     tensor_maps       the driver's verdicts on random tensor maps, for comparison with the rules
+#     planted           the planted bugs of tests/python/checks under compute-sanitizer (planted.py)
+#     counters          Nsight Compute's counters beside the emulated device's counts (counters.py)
 #     cpp               the C++ tests that need nothing of the emulated device itself
 #     python            every Python test, or one of its directories or files by name: ordering, lifetime, test_errors, ...
 #     soak              soak.py: launches by many threads with arrays of PyTorch, CuPy and JAX; memory stays flat

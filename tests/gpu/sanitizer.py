@@ -65,6 +65,10 @@ __global__ void planted(float* x) {
 }
 
 
+def found_sanitizer() -> str | None:
+    return shutil.which("compute-sanitizer") or next((place for place in PLACES if Path(place).exists()), None)
+
+
 def work() -> None:
     """Runs all of Bascule's own device code, on small arrays."""
     module = bascule.compile(KERNELS)
@@ -151,7 +155,7 @@ def main() -> int:
     if options.here:
         work() if options.here == "work" else plant(options.tool)
         return 0
-    found = shutil.which("compute-sanitizer") or next((place for place in PLACES if Path(place).exists()), None)
+    found = found_sanitizer()
     results: dict[str, Any] = {"sanitizer": found, "tool": options.tool}
     for what in ("work", "plant") if found else ("work",):
         results[what] = run(found, options.tool, what)

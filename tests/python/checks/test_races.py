@@ -536,7 +536,6 @@ def kernel(number: int, body: str) -> str:
 
 TEXT = HEAD + "".join(kernel(number, each.body) for number, each in enumerate(PLANTED.values()))
 LEGAL_TEXT = HEAD + "".join(kernel(number, body) for number, body in enumerate(LEGAL.values()))
-BOTH = bits_of("shared_races") | bits_of("global_races")
 
 
 @functools.cache
@@ -545,7 +544,7 @@ def compiled(text: str, right: bool) -> bascule.Module:
 
 
 def findings_of(launch: Any) -> list[dict[str, Any]]:
-    with checking(BOTH) as found:
+    with checking(bits_of("shared_races") | bits_of("global_races")) as found:
         launch()
     return found
 
