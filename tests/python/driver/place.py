@@ -105,7 +105,7 @@ def environment_of(directory: Path, **changes: str) -> dict[str, str]:
 
 
 def run_on_driver(
-    program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
+    program: str, *, timeout: float = 180, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs OPENING and the program in a separate process, with two emulated devices or on the real driver.
 
@@ -124,7 +124,7 @@ def run_on_driver(
 
 
 def prints(
-    program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
+    program: str, *, timeout: float = 180, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
 ) -> str:
     """Returns the output of the program, which must exit with 0 and write nothing to stderr."""
     ended = run_on_driver(program, timeout=timeout, uses=uses, only_emulated=only_emulated, **changes)

@@ -27,7 +27,7 @@ def library() -> Path:
     return built
 
 
-def prints_wrapped(program: str, *, timeout: float = 60, **changes: str) -> str:
+def prints_wrapped(program: str, *, timeout: float = 180, **changes: str) -> str:
     """Returns the output of OPENING and the program, in which `driver` is the wrapped one; it must exit with 0."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "libcuda.so.1").symlink_to(library())
