@@ -90,14 +90,14 @@ Cache::Lookup Cache::image(const Program& program) {
     return observer == nullptr ? look_up(program) : observer(*this, program);
 }
 
+Arch Cache::target(const CompileOptions& options, Arch device) {
+    if (options.arch) return *options.arch;
+    return is_relocatable(options) ? nvrtc()->nearest(device) : nvrtc()->own_target(device);
+}
+
 Cache::Lookup Cache::look_up(const Program& asked) {
     const std::shared_ptr<const Nvrtc> compiler = nvrtc();
-    // A device's architecture, which the user did not name, may be newer than the compiler. Code to be linked has no own target,
-    // because the code that it is linked with may have none.
-    const bool is_chosen = asked.options.arch || asked.maker != nullptr;
-    const Arch arch = is_chosen                       ? asked.arch
-                      : is_relocatable(asked.options) ? compiler->nearest(asked.arch)
-                                                      : compiler->own_target(asked.arch);
+    const Arch arch = asked.maker != nullptr ? asked.arch : target(asked.options, asked.arch);
     std::optional<Program> changed;
     if (arch != asked.arch) changed.emplace(asked).arch = arch;
     const Program& program = changed ? *changed : asked;

@@ -8,6 +8,8 @@
 
 namespace bascule {
 
+struct Arch;
+struct CompileOptions;
 struct DriverLimit;
 struct HeaderManifest;
 struct Image;
@@ -58,8 +60,11 @@ class Cache {
         /// False if the headers are not known for certain, or one of them changed during the compile.
         bool headers_known = true;
     };
-    /// The image of a program. If the options name no architecture, compiles for the device's own target
-    /// (Nvrtc::own_target) or, if code is to be linked, for Nvrtc::nearest. Throws: what `compile` throws;
+    /// The architecture that code is compiled for: the one that the options name, else the device's own target
+    /// (Nvrtc::own_target) or, if the code is to be linked, Nvrtc::nearest, because the code that it is linked with
+    /// may have no own target. Throws: LibraryError.
+    Arch target(const CompileOptions& options, Arch device);
+    /// The image of a program, compiled for `target` if the options name no architecture. Throws: what `compile` throws;
     /// CompileInterrupted, if a watch is set (jit/process/compile_thread); Error if `program.headers` asks for headers
     /// that are no longer there and were not compiled before.
     Lookup image(const Program& program);

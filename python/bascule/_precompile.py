@@ -73,10 +73,10 @@ def _instance(module: _bascule.Module, name: str, given: Any) -> _bascule.Kernel
 
 
 def _recipe(module: _bascule.Module) -> tuple[Any, ...]:
-    """Return the recipe of `_pickling`, with the architecture set, because a worker has no device."""
+    """Return the recipe of `_pickling`, with the architecture of a launch, because a worker has no device."""
     *text, options, name_expressions = _bascule._module_recipe(module)
     if options.arch is None:
-        options = _bascule.CompileOptions(**{**options.__getstate__(), "arch": _bascule.current_device().arch})
+        options = _bascule.CompileOptions(**{**options.__getstate__(), "arch": _bascule._target(options)})
     return *text, options, name_expressions
 
 

@@ -101,7 +101,7 @@ def _arch_of_device() -> str:
     try:
         with warnings.catch_warnings(action="ignore", category=bascule.EmulatedDeviceWarning):
             device = bascule.current_device()
-        return _DEFAULT_ARCH if device.emulated else device.arch
+        return _DEFAULT_ARCH if device.emulated else bascule._bascule._target(bascule.CompileOptions())
     except bascule.Error:
         return _DEFAULT_ARCH
 

@@ -18,6 +18,13 @@ py::tuple module_recipe(const Module& module) {
                           py::tuple(py::cast(module.name_expressions())));
 }
 
+/// The architecture that code with these options is compiled for on the current device.
+std::string target(const CompileOptions& options) {
+    prepare_toolkit();
+    const Arch device = options.arch ? *options.arch : current_device().arch();
+    return to_string(without_gil([&] { return Cache::process_default().target(options, device); }));
+}
+
 /// The arguments of `_find_kernel` after the module.
 py::tuple kernel_reference(const KernelObject& self) {
     const KernelReference reference = self.kernel.reference();
@@ -55,6 +62,7 @@ py::tuple launcher_recipe(const py::object& launcher) {
 
 void bind_pickling(py::module_& module) {
     module.def("_module_recipe", &module_recipe, "module"_a);
+    module.def("_target", &target, "options"_a);
     module.def("_exposes_variables", &Module::exposes_variables, "module"_a);
     module.def("_is_current", &Module::is_current, "module"_a, py::call_guard<GilReleased>());
     module.def(

@@ -134,8 +134,10 @@ def called(text: str, defines: dict[str, int], folder: Path) -> dict[tuple[str, 
     )
     source, library = folder / "text.cpp", folder / f"{abs(hash(text))}.so"
     source.write_text(prelude + text + calls)
-    options = ["-std=c++20", "-w", "-O0", "-shared", "-fPIC", "-D__global__=", "-D__device__=", "-D__CUDA_ARCH__=800"]
-    options += [f"-D{name}={value}" for name, value in defines.items()]
+    options = ["-std=c++20", "-w", "-O0", "-shared", "-fPIC", "-D__global__=", "-D__device__="]
+    capability = bascule.current_device().compute_capability
+    architecture = {"__CUDA_ARCH__": 100 * capability[0] + 10 * capability[1]}
+    options += [f"-D{name}={value}" for name, value in (architecture | defines).items()]
     done = subprocess.run(
         ["g++", *options, str(source), "-o", str(library)],
         capture_output=True,

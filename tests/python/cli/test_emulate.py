@@ -143,7 +143,7 @@ def test_checks_of_a_program_with_bascule_are_raised():
     k[1, 1](bascule.zeros(1, "i4"), 0)
     bascule.synchronize()
     """
-    done = emulate(program, "--checks", "division")
+    done = emulate(program, "--checks", "division", BASCULE_DEVICE="auto")
     assert done.returncode == 1
     assert done.stderr.count("divided an integer by zero") == 1
     assert "bascule.CheckError: division: kernel 'k'" in done.stderr

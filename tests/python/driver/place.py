@@ -118,7 +118,8 @@ def run_on_driver(
             environment = environment_of_the_driver(**changes)
             opening += COUNTING if "call_count" in program else ""
         else:
-            environment = environment_of(Path(directory), **{"BASCULE_EMULATED_DEVICES": "2", **changes})
+            usual = {"BASCULE_EMULATED_DEVICES": "2", "BASCULE_EMULATED_ARCH": "80"}
+            environment = environment_of(Path(directory), **usual | changes)
         command = ["-X", "faulthandler", "-c", f"{opening}USES = {uses}\n{textwrap.dedent(program)}"]
         return run_python(*command, timeout=timeout, **environment)
 

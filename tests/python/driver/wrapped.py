@@ -33,5 +33,6 @@ def prints_wrapped(program: str, *, timeout: float = 180, **changes: str) -> str
         Path(directory, "libcuda.so.1").symlink_to(library())
         paths = [directory, str(EMULATOR.parent), os.environ.get("LD_LIBRARY_PATH", "")]
         changes |= {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)), "WRAPPED_DRIVER": str(EMULATOR)}
+        changes = {"BASCULE_EMULATED_ARCH": "80"} | changes  # programs name it if they need another one
         command = ["-X", "faulthandler", "-c", OPENING + textwrap.dedent(program)]
         return printed_by(*command, timeout=timeout, BASCULE_DEVICE="cuda", **changes)

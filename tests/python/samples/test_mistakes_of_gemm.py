@@ -10,7 +10,7 @@ from child_process import run_python
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = (ROOT / "samples" / "gemm_tma.py").read_text()
-PAGE = (ROOT / "python" / "docs" / "tensor_maps.md").read_text()
+PAGE = ROOT / "python" / "docs" / "tensor_maps.md"
 B_MAP = "b_map = bascule.tensor_map(b, (64, 64), swizzle=128)"
 WAIT = "        while (!ptx::mbarrier_try_wait_parity(&full[step % stages], step / stages % 2)) {}\n"
 FENCE = '        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");\n'
@@ -47,7 +47,7 @@ def changed(tmp_path: Path, old: str, new: str):
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_message_is_the_one_on_the_page(emulated, tmp_path, mistake):
-    (said,) = re.findall(rf"^\| {re.escape(mistake)} \| `(.*)` \|$", PAGE, re.MULTILINE)
+    (said,) = re.findall(rf"^\| {re.escape(mistake)} \| `(.*)` \|$", PAGE.read_text(), re.MULTILINE)
     done = changed(tmp_path, *MISTAKES[mistake])
     assert done.returncode == 1
     assert said in done.stderr
