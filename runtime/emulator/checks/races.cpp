@@ -55,6 +55,10 @@ constexpr Operation watched[] = {
     Operation::reduce_async, Operation::store_async,
 };
 
+bool is_watched(const program::Key& key) {
+    return std::ranges::find(watched, key.operation) != std::end(watched);
+}
+
 class Races final : public machine::Observer {
   public:
     Races(const machine::LaunchRequest& request, const LaunchName& launch, Checks checks)
@@ -62,14 +66,19 @@ class Races final : public machine::Observer {
           launch_(launch),
           in_shared_(has(checks, Check::shared_races)),
           in_global_(has(checks, Check::global_races)),
-          has_clusters_(request.cluster.count() > 1) {
-        for (const program::Key& key : request.kernel->code->keys)
-            uses_.push_back(std::ranges::find(watched, key.operation) != std::end(watched) ? 1 : 0);
-    }
+          has_clusters_(request.cluster.count() > 1) {}
     ~Races() override;
     Races(Races&&) = delete;
 
     void begin_block(const machine::Block& block, const machine::Lanes& lanes) override;
+    bool sees_before(const program::Code& code, std::uint32_t pc) const override {
+        const program::Key& key = code.keys[pc];
+        const bool is_own = key.flags.has(Flag::local) || key.flags.has(Flag::param);
+        return is_watched(key) || (machine::accesses_memory(key) && !is_own);
+    }
+    bool sees_after(const program::Code& code, std::uint32_t pc) const override {
+        return is_watched(code.keys[pc]);
+    }
     void before(const Execution& execution) override;
     void after(const Execution& execution) override;
     void pass_barrier(const machine::Block& block, std::span<const machine::Warp> warps,
@@ -111,7 +120,6 @@ class Races final : public machine::Observer {
     const machine::LaunchRequest& request_;
     const LaunchName& launch_;
     const bool in_shared_, in_global_, has_clusters_;
-    std::vector<std::uint8_t> uses_;  // by instruction: 1 for those in `watched`
     std::unordered_map<const machine::Block*, std::unique_ptr<BlockOrder>> blocks_;
     const machine::Block* last_block_ = nullptr;
     BlockOrder* last_ = nullptr;
@@ -193,7 +201,7 @@ void Races::begin_block(const machine::Block& block, const machine::Lanes& lanes
 }
 
 void Races::before(const Execution& execution) {
-    if ((execution.accesses.empty() && uses_[execution.pc] == 0) || published_ > most_published) return;
+    if (published_ > most_published) return;
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
     switch (key.operation) {
@@ -236,7 +244,7 @@ void Races::remember(const Execution& execution) {
 }
 
 void Races::after(const Execution& execution) {
-    if (uses_[execution.pc] == 0 || published_ > most_published) return;
+    if (published_ > most_published) return;
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
     const machine::Lanes& s = execution.lanes;
@@ -406,7 +414,6 @@ std::optional<Place> Races::place_of(const Actor& actor, std::uint64_t address) 
 void Races::access_memory(const Execution& execution, BlockOrder& block) {
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
-    if (key.flags.has(Flag::local) || key.flags.has(Flag::param)) return;
     if (!in_global_ && key.flags.has(Flag::global) && publications_.empty() && !is_strong(execution)) return;
     const machine::MemoryAccess& access = execution.accesses[0];
     const bool strong = is_strong(execution);
