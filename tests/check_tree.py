@@ -31,13 +31,14 @@ BUILDING = f"{EMULATOR}/building.cmake"
 MOST_FILES = 25  # in one folder of a layer
 MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
-# Hopper GPUs and by 3,500 for checks of kernels, and the Python package by 300 for profiles of kernels.
+# Hopper GPUs, by 3,500 for checks of kernels and by 200 for their speed, and the Python package by 300 for profiles of
+# kernels.
 MOST_LINES = {
     "interface": 5_700,
     "jit": 16_240,
     "runtime": 14_640,
     "python/bindings": 15_040,
-    EMULATOR: 38_500,
+    EMULATOR: 38_700,
     "python/bascule": 8_250,
 }
 

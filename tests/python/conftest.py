@@ -172,6 +172,15 @@ def unordered() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def unchecked(emulated: None) -> Iterator[None]:
+    """Disables the checks of kernels, except races between streams, for tests whose kernel is wrong on purpose."""
+    before = bascule._bascule._change_checks(0, ~1 & 0xFFFFFFFF)
+    yield
+    bascule.synchronize()
+    bascule._bascule._change_checks(before, 0)
+
+
 @functools.cache
 def stands_in() -> bool:
     """True if the emulated device is loaded in place of a GPU's driver, so that Bascule takes it for a GPU."""

@@ -40,6 +40,11 @@ class Arrays final : public machine::Observer {
         for (const Code::Origin& origin : code_.origins) bounds_.push_back(bounds_of(origin));
     }
 
+    bool sees_before(const program::Code&, std::uint32_t) const override { return false; }
+    bool sees_after(const program::Code& code, std::uint32_t pc) const override {
+        return code.origin[pc] != 0 && machine::accesses_memory(code.keys[pc]);
+    }
+
     // Checks after the access, because an access that faulted is reported already and does not get here.
     void after(const Execution& execution) override {
         const std::uint16_t index = code_.origin[execution.pc];

@@ -20,10 +20,16 @@ class Division final : public machine::Observer {
     Division(const machine::LaunchRequest& request, const LaunchName& launch)
         : request_(request), launch_(launch) {}
 
+    bool sees_before(const program::Code& code, std::uint32_t pc) const override {
+        const program::Key& key = code.keys[pc];
+        return (key.operation == Operation::div || key.operation == Operation::rem) &&
+               !ptx::is_float(key.type);
+    }
+    bool sees_after(const program::Code&, std::uint32_t) const override { return false; }
+
     void before(const Execution& execution) override {
         const program::Key& key = execution.key();
-        if (key.operation != Operation::div && key.operation != Operation::rem) return;
-        if (ptx::is_float(key.type)) return;
+        if (!sees_before(execution.code, execution.pc)) return;
         const std::uint32_t divisor = execution.instruction().operand[2];
         const unsigned bytes = ptx::bytes_of(key.type);
         std::uint32_t zero = 0;

@@ -25,6 +25,11 @@ class RestrictCheck final : public machine::Observer {
   public:
     RestrictCheck(const Request& request, const LaunchName& launch) : request_(request), launch_(launch) {}
 
+    bool sees_before(const program::Code&, std::uint32_t) const override { return false; }
+    bool sees_after(const program::Code& code, std::uint32_t pc) const override {
+        return machine::accesses_memory(code.keys[pc]);
+    }
+
     void after(const Execution& execution) override {
         for (const MemoryAccess& access : execution.accesses) {
             const bool reads_only = access.reads && !access.writes;
@@ -94,6 +99,11 @@ class GridCheck final : public machine::Observer {
         }
     }
     bool has_arrays() const { return !uses_.empty(); }
+
+    bool sees_before(const program::Code&, std::uint32_t) const override { return false; }
+    bool sees_after(const program::Code& code, std::uint32_t pc) const override {
+        return machine::accesses_memory(code.keys[pc]) || code.keys[pc].operation == Operation::exit;
+    }
 
     void after(const Execution& execution) override {
         for (const MemoryAccess& access : execution.accesses) {

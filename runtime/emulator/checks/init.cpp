@@ -68,7 +68,23 @@ bool wholly_undefined(u64 value, u32 bytes) {
 class Init final : public machine::Observer {
   public:
     Init(const machine::LaunchRequest& request, const LaunchName& launch)
-        : request_(request), launch_(launch), plan_(*request.kernel->code), memory_(*request.shadow) {}
+        : request_(request),
+          launch_(launch),
+          plan_of_code_(
+              machine::derived(*request.kernel->code, "values", [&] { return Plan(*request.kernel->code); })),
+          plan_(*plan_of_code_),
+          memory_(*request.shadow) {}
+
+    // While all registers of a warp are defined, which is so from its start unless the code reads unwritten ones, only
+    // instructions that access memory matter.
+    bool sees_before(const Code& code, u32 pc) const override {
+        const Kind kind = plan_[pc].kind;
+        return code.reads_unwritten || kind == Kind::load || kind == Kind::store || kind == Kind::atomic ||
+               kind == Kind::copy || kind == Kind::writes;
+    }
+    bool sees_after(const Code& code, u32 pc) const override {
+        return code.reads_unwritten ? plan_[pc].kind >= Kind::shuffle : plan_[pc].kind == Kind::writes;
+    }
 
     ~Init() override {
         for (const auto& [pc, threads] : repeated_) {
@@ -118,7 +134,7 @@ class Init final : public machine::Observer {
         warp_ = lanes.warp;
         now_ = &warps_[warp_];
         if (!std::exchange(now_->fresh, false)) return;
-        now_->masks.assign(plan_.count(), ~0u);
+        now_->masks.assign(plan_.count(), request_.kernel->code->reads_unwritten ? ~0u : 0);
         now_->masks[0] = 0;
         now_->origins.assign(plan_.count(), {});
         now_->bits.assign(request_.kernel->code->register_bytes, std::byte{0xff});
@@ -197,6 +213,7 @@ class Init final : public machine::Observer {
         u32& mask = now_->masks[slot.index];
         mask = (mask & ~lanes) | undefined;
         if (undefined == 0) return;
+        follow(*warp_);
         Origin& known = now_->origins[slot.index];
         if (mask != undefined && known.load != 0) {  // one origin for all lanes: it must be true of each
             origin.computed &= known.computed;
@@ -537,12 +554,13 @@ class Init final : public machine::Observer {
 
     const machine::LaunchRequest& request_;
     const LaunchName& launch_;
-    const Plan plan_;
+    const std::shared_ptr<const Plan> plan_of_code_;
+    const Plan& plan_;
     UndefinedMemory memory_;
     std::unordered_map<const machine::Warp*, WarpShadow> warps_;
     std::unordered_map<u32, u64> repeated_;    ///< by instruction: threads that are not reported yet
     std::unordered_map<u32, Source> sources_;  ///< by Origin::load
-    const machine::Warp* warp_ = nullptr;      ///< the warp of `now_`
+    machine::Warp* warp_ = nullptr;            ///< the warp of `now_`
     WarpShadow* now_ = nullptr;
     races::AccessLog log_;
     races::AccessLog* usual_log_ = nullptr;  ///< what `log_` stands for

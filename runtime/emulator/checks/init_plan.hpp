@@ -61,7 +61,7 @@ class Plan {
     void add(std::uint32_t pc);
     Slot slot(std::uint32_t offset, std::uint8_t bytes);
 
-    const program::Code& code_;
+    const program::Code& code_;                              ///< owns the plan
     std::unordered_map<std::uint32_t, std::uint8_t> fixed_;  ///< bytes of constants and special registers
     std::vector<std::uint32_t> numbers_;
     std::uint32_t count_ = 1;

@@ -77,9 +77,34 @@ struct PendingWork {
 /// What is kept for each byte of shared memory: 1: it will be written, 2: it will be read.
 constexpr std::uint8_t mark_of_work(WorkKind kind) { return kind == WorkKind::to_shared ? 1 : 2; }
 
+/// The instructions that start what this check watches, and those that may end it.
+constexpr Operation starting[] = {
+    Operation::copy_async,    Operation::bulk_copy,   Operation::bulk_reduce,  Operation::tensor_copy,
+    Operation::tensor_reduce, Operation::store_async, Operation::reduce_async, Operation::warpgroup_mma,
+};
+constexpr Operation waiting[] = {
+    Operation::copy_group, Operation::bulk_group,      Operation::mbarrier,
+    Operation::exit,       Operation::warpgroup_order,
+};
+bool is_one_of(std::span<const Operation> operations, const program::Key& key) {
+    return std::ranges::find(operations, key.operation) != operations.end();
+}
+
 class Async final : public machine::Observer {
   public:
-    Async(const Request& request, const LaunchName& launch) : request_(request), launch_(launch) {}
+    Async(const Request& request, const LaunchName& launch)
+        : request_(request),
+          launch_(launch),
+          has_products_(std::ranges::count(request.kernel->code->keys, Operation::warpgroup_mma,
+                                           &program::Key::operation) != 0) {}
+
+    // Any instruction may read an accumulator.
+    bool sees_before(const program::Code& code, std::uint32_t pc) const override {
+        return has_products_ || machine::accesses_memory(code.keys[pc]);
+    }
+    bool sees_after(const program::Code& code, std::uint32_t pc) const override {
+        return has_products_ || is_one_of(starting, code.keys[pc]) || is_one_of(waiting, code.keys[pc]);
+    }
 
     void begin_block(const Block&, const machine::Lanes& lanes) override {
         // Nothing is pending in the memory of a new block.
@@ -102,10 +127,7 @@ class Async final : public machine::Observer {
         const Warp& warp = *execution.lanes.warp;
         if (!warp.has_transfers && !warp.products && pending_.empty()) return;
         const Operation operation = execution.key().operation;
-        const bool waits = operation == Operation::copy_group || operation == Operation::bulk_group ||
-                           operation == Operation::mbarrier || operation == Operation::warpgroup_order ||
-                           operation == Operation::exit;
-        if (waits) return drop_finished();
+        if (is_one_of(waiting, execution.key())) return drop_finished();
         if (operation == Operation::warpgroup_mma) return add_product(execution);
         if (operation == Operation::move_sum) return follow(execution);
         if (warp.has_transfers) add_copies(execution);
@@ -328,6 +350,7 @@ class Async final : public machine::Observer {
 
     const Request& request_;
     const LaunchName& launch_;
+    const bool has_products_;
     std::unordered_map<std::byte*, std::vector<std::uint8_t>> marks_;  // by the host address of the memory
     std::vector<PendingWork> pending_;
     std::unordered_map<const machine::Transfers*, std::uint64_t> seen_;
@@ -337,7 +360,9 @@ class Async final : public machine::Observer {
 }  // namespace
 
 MadeCheck make_async_check(const Request& request, const LaunchName& launch) {
-    return std::make_unique<Async>(request, launch);
+    const auto starts = [](const program::Key& key) { return is_one_of(starting, key); };
+    return std::ranges::any_of(request.kernel->code->keys, starts) ? std::make_unique<Async>(request, launch)
+                                                                   : nullptr;
 }
 
 }  // namespace emulated::checks

@@ -149,6 +149,7 @@ class Profiler final : public machine::Observer {
     Profiler(const Profiler&) = delete;
     Profiler& operator=(const Profiler&) = delete;
 
+    bool sees_before(const program::Code&, std::uint32_t) const override { return false; }
     void after(const Execution& execution) override;
 
   private:

@@ -41,6 +41,13 @@ struct Actor {
     unsigned lane = 0;
 };
 
+/// A plain access of a warp whose lanes have one epoch.
+struct PlainAccess {
+    BlockOrder& block;
+    Accesses mine;  ///< without lanes
+    std::uint32_t seen = 0, seen_by_warp = 0;
+};
+
 /// The accesses at two places of the code, which are reported once.
 struct Pair {
     Finding finding;
@@ -55,6 +62,10 @@ constexpr Operation watched[] = {
     Operation::reduce_async, Operation::store_async,
 };
 
+bool is_watched(const program::Key& key) {
+    return std::ranges::find(watched, key.operation) != std::end(watched);
+}
+
 class Races final : public machine::Observer {
   public:
     Races(const machine::LaunchRequest& request, const LaunchName& launch, Checks checks)
@@ -62,14 +73,19 @@ class Races final : public machine::Observer {
           launch_(launch),
           in_shared_(has(checks, Check::shared_races)),
           in_global_(has(checks, Check::global_races)),
-          has_clusters_(request.cluster.count() > 1) {
-        for (const program::Key& key : request.kernel->code->keys)
-            uses_.push_back(std::ranges::find(watched, key.operation) != std::end(watched) ? 1 : 0);
-    }
+          has_clusters_(request.cluster.count() > 1) {}
     ~Races() override;
     Races(Races&&) = delete;
 
     void begin_block(const machine::Block& block, const machine::Lanes& lanes) override;
+    bool sees_before(const program::Code& code, std::uint32_t pc) const override {
+        const program::Key& key = code.keys[pc];
+        const bool is_own = key.flags.has(Flag::local) || key.flags.has(Flag::param);
+        return is_watched(key) || (machine::accesses_memory(key) && !is_own);
+    }
+    bool sees_after(const program::Code& code, std::uint32_t pc) const override {
+        return is_watched(code.keys[pc]);
+    }
     void before(const Execution& execution) override;
     void after(const Execution& execution) override;
     void pass_barrier(const machine::Block& block, std::span<const machine::Warp> warps,
@@ -95,6 +111,8 @@ class Races final : public machine::Observer {
     void hand_over(const Actor& actor, std::uint64_t barrier, const Knowledge& given);
     void pass_warp_barrier(const Execution& execution, BlockOrder& block);
 
+    bool touch_words(PlainAccess& access, std::uint32_t lanes, std::uint64_t address, std::uint32_t bytes);
+    bool touch_word(const PlainAccess& access, Cell& cell, bool only_own_block) const;
     void touch(const Actor& actor, std::uint32_t lanes, std::uint64_t address, std::uint32_t bytes,
                std::uint8_t kind, std::uint32_t pc);
     void touch(const Actor& actor, std::uint64_t address, std::uint32_t bytes, std::uint8_t kind,
@@ -111,7 +129,6 @@ class Races final : public machine::Observer {
     const machine::LaunchRequest& request_;
     const LaunchName& launch_;
     const bool in_shared_, in_global_, has_clusters_;
-    std::vector<std::uint8_t> uses_;  // by instruction: 1 for those in `watched`
     std::unordered_map<const machine::Block*, std::unique_ptr<BlockOrder>> blocks_;
     const machine::Block* last_block_ = nullptr;
     BlockOrder* last_ = nullptr;
@@ -135,6 +152,18 @@ class Races final : public machine::Observer {
 
 WarpLanes lanes_of(const machine::Warp& warp, std::uint32_t lanes) {
     return {warp.index, lanes, warp.exists & ~warp.exited};
+}
+
+// The access of a lane, without its lanes and bytes.
+Accesses made_by(const BlockOrder& block, std::uint32_t warp, std::uint32_t lane, std::uint8_t kind,
+                 std::uint32_t pc) {
+    Accesses made;
+    made.block = block.number();
+    made.epoch = block.epoch(warp, lane);
+    made.pc = pc & Accesses::most_pc;
+    made.warp = warp & 31;
+    made.kind = kind & 31;
+    return made;
 }
 
 bool is_strong(const Execution& execution) {
@@ -193,7 +222,7 @@ void Races::begin_block(const machine::Block& block, const machine::Lanes& lanes
 }
 
 void Races::before(const Execution& execution) {
-    if ((execution.accesses.empty() && uses_[execution.pc] == 0) || published_ > most_published) return;
+    if (published_ > most_published) return;
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
     switch (key.operation) {
@@ -236,7 +265,7 @@ void Races::remember(const Execution& execution) {
 }
 
 void Races::after(const Execution& execution) {
-    if (uses_[execution.pc] == 0 || published_ > most_published) return;
+    if (published_ > most_published) return;
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
     const machine::Lanes& s = execution.lanes;
@@ -406,7 +435,6 @@ std::optional<Place> Races::place_of(const Actor& actor, std::uint64_t address) 
 void Races::access_memory(const Execution& execution, BlockOrder& block) {
     const program::Key& key = execution.key();
     const Instruction& i = execution.instruction();
-    if (key.flags.has(Flag::local) || key.flags.has(Flag::param)) return;
     if (!in_global_ && key.flags.has(Flag::global) && publications_.empty() && !is_strong(execution)) return;
     const machine::MemoryAccess& access = execution.accesses[0];
     const bool strong = is_strong(execution);
@@ -417,16 +445,22 @@ void Races::access_memory(const Execution& execution, BlockOrder& block) {
                              (i.bits & Instruction::releases) != 0, scope_of(i)};
     const std::uint32_t used = key.operation == Operation::ld_used ? i.operand.back() : ~0u;
     // Plain reads of one address by several lanes count as one access.
-    const bool in_groups = kind == 0 && block.has_one_epoch(execution.lanes.warp->index);
+    const std::uint32_t warp = execution.lanes.warp->index;
+    const bool has_one_epoch = block.has_one_epoch(warp), in_groups = kind == 0 && has_one_epoch;
+    const bool is_plain = has_one_epoch && (kind & ~unsigned{Accesses::writes}) == 0 && used == ~0u &&
+                          execution.pc <= Accesses::most_pc;
+    PlainAccess plain{block, {}, block.seen(), block.seen(warp)};
+    if (is_plain) plain.mine = made_by(block, warp, 0, static_cast<std::uint8_t>(kind), execution.pc);
     for (std::uint32_t left = access.lanes; left != 0;) {
         const auto l = static_cast<unsigned>(std::countr_zero(left));
-        const Actor actor{execution, block, execution.lanes.warp->index, l};
+        const Actor actor{execution, block, warp, l};
         const std::uint64_t address = access.address[l];
         std::uint32_t group = 1u << l;
         for (unsigned k = l + 1; in_groups && k < 32 && access.address[k] == address; ++k) group |= 1u << k;
         if (in_groups && l < 16 && access.address[l + 16] == address) group |= 1u << (l + 16);
         group &= left;
         left &= ~group;
+        if (is_plain && touch_words(plain, group, address, access.bytes)) continue;
         if (used == ~0u) {
             touch(actor, group, address, access.bytes, static_cast<std::uint8_t>(kind), execution.pc);
         } else {
@@ -546,18 +580,61 @@ void Races::end_copies(const Execution& execution, BlockOrder& block, bool bulk,
 
 // --- races -------------------------------------------------------------------------------------------------
 
+// The usual case of `touch`, with the same result: whole words whose cells keep one access at most. Returns false if it is
+// another case; then `touch` does all of it.
+bool Races::touch_words(PlainAccess& access, std::uint32_t lanes, std::uint64_t address,
+                        std::uint32_t bytes) {
+    if ((address | bytes) % 4 != 0) return false;
+    access.mine.lanes = lanes;
+    access.mine.bytes = 15;
+    const std::uint64_t offset = address - program::shared_window;
+    const bool in_shared = offset < 4 * access.block.cells.size();
+    if (!in_shared && (!in_global_ || address < program::param_window + program::window_bytes)) return false;
+    for (std::uint64_t at = 0; at < bytes; at += 4) {
+        Cell* cell = nullptr;
+        if (!in_shared)
+            cell = shadow_.find(address + at);
+        else if ((offset + at) / 4 < access.block.cells.size())
+            cell = &access.block.cells[(offset + at) / 4];
+        if (cell == nullptr || !touch_word(access, *cell, in_shared && !has_clusters_)) return false;
+    }
+    return true;
+}
+
+bool Races::touch_word(const PlainAccess& access, Cell& cell, bool only_own_block) const {
+    const Accesses& mine = access.mine;
+    const auto is_room = [&](const Accesses& each) {
+        return each.bytes == 0 || (only_own_block && (each.block != mine.block || each.epoch <= access.seen));
+    };
+    auto& [first, second, third, last] = cell.kept;
+    if (cell.parts != 0 || !is_room(second) || !is_room(third) || !is_room(last)) return false;
+    if (is_room(first)) {
+        first = mine;
+        return true;
+    }
+    const bool same_block = first.block == mine.block, same_warp = same_block && first.warp == mine.warp;
+    const bool ordered = same_block && (first.epoch <= access.seen ||
+                                        (same_warp && (first.epoch <= access.seen_by_warp ||
+                                                       (first.lanes == mine.lanes && mine.is_of_one()))));
+    if (first.bytes != mine.bytes || (!ordered && ((first.kind | mine.kind) & Accesses::writes) != 0))
+        return false;
+    if (mine.kind == Accesses::writes) {
+        first = mine;
+    } else if (same_warp && first.epoch == mine.epoch && first.kind == mine.kind && first.pc == mine.pc) {
+        first.lanes |= mine.lanes;
+    } else {
+        (ordered && covers(mine, first) ? first : second) = mine;
+    }
+    return true;
+}
+
 // `lanes` have the same epoch and address, and actor.lane is the first of them.
 void Races::touch(const Actor& actor, std::uint32_t lanes, std::uint64_t address, std::uint32_t bytes,
                   std::uint8_t kind, std::uint32_t pc) {
     const auto place = place_of(actor, address);
     if (!place || !(place->owner != nullptr ? in_shared_ : in_global_) || pc > Accesses::most_pc) return;
-    Accesses mine;
-    mine.block = actor.block.number();
-    mine.epoch = actor.block.epoch(actor.warp, actor.lane);
+    Accesses mine = made_by(actor.block, actor.warp, actor.lane, kind, pc);
     mine.lanes = lanes;
-    mine.pc = pc & Accesses::most_pc;
-    mine.warp = actor.warp & 31;
-    mine.kind = kind & 31;
     const std::uint64_t end = place->at + bytes;
     for (std::uint64_t at = place->at; at < end; at = (at | 3) + 1) {
         const std::uint64_t cell_at = at & ~std::uint64_t{3};
@@ -608,7 +685,7 @@ void Races::visit_all(const Actor& actor, Cell& cell, const Place& place, const 
 bool Races::visit(const Actor& actor, Cell& cell, const Place& place, Accesses mine) {
     const bool only_own_block = place.owner != nullptr && !has_clusters_;
     const std::uint32_t seen = actor.block.seen(), seen_by_warp = actor.block.seen(actor.warp);
-    const bool is_one = (mine.lanes & (mine.lanes - 1)) == 0;
+    const bool is_one = mine.is_of_one();
     Accesses *same = nullptr, *room = nullptr, *read = nullptr;
     bool has_equal = false;
     for (Accesses& each : cell.kept) {

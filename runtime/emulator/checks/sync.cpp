@@ -43,6 +43,14 @@ class Sync final : public machine::Observer {
   public:
     Sync(const Request& request, const LaunchName& launch) : request_(request), launch_(launch) {}
 
+    bool sees_before(const program::Code& code, std::uint32_t pc) const override {
+        const Operation operation = code.keys[pc].operation;
+        return operation == Operation::bar ||
+               std::ranges::find(masked_operations, operation, &MaskedOperation::operation) !=
+                   std::end(masked_operations);
+    }
+    bool sees_after(const program::Code&, std::uint32_t) const override { return false; }
+
     void begin_block(const Block& block, const machine::Lanes&) override { barriers_[&block] = {}; }
 
     void before(const Execution& execution) override {
@@ -256,6 +264,7 @@ class Sync final : public machine::Observer {
                           : !(members[lane] >> source & 1) ? "which is not in its mask"
                                                            : "which does not take part";
         Undefined& made = undefined_[&warp];
+        follow(*s.warp);
         made.shuffle = {execution.pc, execution.thread(lane), s.block->index};
         made.what =
             fmt::format("read lane {}, {}, by a shuffle with the mask {:#010x}", source, why, members[lane]);

@@ -113,7 +113,7 @@ bool Cluster::release() {
         }
     }
     if (!any) return false;
-    if (observer != nullptr) observer->pass_cluster_barrier(*this);
+    if (observers != nullptr) observers->pass_cluster_barrier(*this);
     odd_phase = !odd_phase;
     for (const Member& member : members) {
         if (member.ended) continue;

@@ -22,9 +22,9 @@ struct Cluster {
         std::byte* async_view =
             nullptr;  ///< its shared memory as asynchronous operations see it (operations/async_view)
     };
-    std::vector<Member> members;   ///< by rank
-    bool odd_phase = false;        ///< of barrier.cluster
-    Observer* observer = nullptr;  ///< LaunchRequest::observer
+    std::vector<Member> members;     ///< by rank
+    bool odd_phase = false;          ///< of barrier.cluster
+    Observers* observers = nullptr;  ///< LaunchRequest::observers
     Transfers transfers;
     std::vector<std::byte*> barriers;  ///< mbarriers that were initialised
 

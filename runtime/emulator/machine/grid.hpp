@@ -27,7 +27,7 @@ struct Dim3 {
     constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 };
 
-class Observer;
+class Observers;
 
 /// The size of the workspace that cooperative_groups uses for a grid. It holds the word of the grid's barrier.
 inline constexpr std::size_t workspace_bytes = 64;
@@ -80,7 +80,7 @@ struct LaunchRequest {
     DeviceHeap* heap = nullptr;                    ///< for malloc in kernels; if null, malloc returns null
     const memory::ImageObjects* images = nullptr;  ///< textures and surfaces; may be null
     races::AccessLog* log = nullptr;  ///< receives the grid's accesses; null if they are not logged
-    Observer* observer = nullptr;  ///< sees every instruction of the grid (machine/observer.hpp); may be null
+    Observers* observers = nullptr;   ///< see the grid's instructions (machine/observer.hpp); may be null
     /// Device memory of a cooperative grid, at least workspace_bytes, initially zero. 0: the blocks do not wait for each
     /// other.
     memory::DeviceAddress workspace = 0;

@@ -89,7 +89,7 @@ struct LaneFault {
 
 struct Block;
 struct Warp;
-class Observer;
+class Observers;
 
 /// Owned by a worker, which initialises it for each warp that it runs. Not thread-safe.
 struct alignas(64) Lanes {
@@ -126,7 +126,7 @@ struct alignas(64) Lanes {
     Block* block = nullptr;
     int* wide_lock = nullptr;         ///< for 128-bit atomics, one per process
     races::AccessLog* log = nullptr;  ///< receives accesses to memory that others see; null if not logged
-    Observer* observer = nullptr;     ///< sees every instruction; null if nothing is checked
+    Observers* observers = nullptr;   ///< null if nothing is checked
 
     /// Host addresses of the lanes' accesses: base + offset[lane]. Filled by locate().
     std::uintptr_t base = 0;

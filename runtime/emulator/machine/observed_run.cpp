@@ -1,5 +1,8 @@
-// Runs code instruction by instruction for an observer, and finds the memory that each instruction accesses.
+// Runs code for observers: at normal speed up to an instruction that one of them sees, and this one alone. Also finds the memory that each instruction accesses.
 #include <cstring>
+#include <string>
+#include <typeinfo>
+#include <utility>
 
 #include "machine/groups.hpp"
 #include "machine/observer.hpp"
@@ -132,22 +135,60 @@ std::uint32_t find_accesses(const Lanes& s, const Key& key, const Instruction& i
 
 std::uint32_t Execution::thread(unsigned lane) const { return 32 * lanes.warp->index + lane; }
 
-void link_observed(const Code& code) {
-    code.observed = code.instructions;
-    for (Instruction& each : code.observed) each.handler = reinterpret_cast<void (*)()>(stay);
+bool accesses_memory(const Key& key) noexcept {
+    Form forms[2];
+    return forms_of(key, forms) != 0;
 }
 
-void run_observed(Lanes& lanes, const Instruction* at) {
+void Observer::follow(Warp& warp) const noexcept { warp.followed |= bit_; }
+
+void Observers::add(std::unique_ptr<Observer> observer) {
+    if (observer == nullptr) return;
+    observer->bit_ = 1u << all_.size();
+    all_.push_back(std::move(observer));
+}
+
+void Observers::observe(const Code& code) {
+    std::string kinds;
+    for (const auto& each : all_) kinds += typeid(*each).name();
+    code_ = derived(code, std::move(kinds), [&] {
+        const auto returns = reinterpret_cast<void (*)()>(stay);
+        ObservedCode made{std::vector<ObservedCode::Seen>(code.instructions.size()), code.instructions,
+                          code.instructions};
+        for (std::uint32_t pc = 0; pc < code.instructions.size(); ++pc) {
+            ObservedCode::Seen& seen = made.seen[pc];
+            for (const auto& each : all_) {
+                if (each->sees_before(code, pc)) seen.before |= each->bit_;
+                if (each->sees_after(code, pc)) seen.after |= each->bit_;
+            }
+            made.all[pc].handler = returns;
+            if ((seen.before | seen.after) != 0) made.some[pc].handler = returns;
+        }
+        return made;
+    });
+}
+
+void Observers::run(Lanes& lanes, std::uint32_t pc) const {
     const Code& code = *lanes.block->grid->code;
     MemoryAccess accesses[2];
-    while (at) {
-        const auto pc = static_cast<std::uint32_t>(at - lanes.code);
+    for (;;) {
+        const auto handler = reinterpret_cast<Handler>(code.instructions[pc].handler);
+        const std::uint32_t followed = lanes.warp->followed, before = code_->seen[pc].before | followed,
+                            after = code_->seen[pc].after | followed;
+        if ((before | after) == 0) {
+            lanes.code = code_->some.data();
+            const Instruction* const at = handler(lanes, lanes.code + pc);
+            if (at == nullptr) return;
+            pc = static_cast<std::uint32_t>(at - lanes.code);
+            continue;
+        }
+        lanes.code = code_->all.data();
+        const Instruction* at = lanes.code + pc;
         Execution execution{lanes, code, pc, lanes.mask};
-        const std::uint32_t count = find_accesses(lanes, code.keys[pc], *at, accesses);
-        execution.accesses = {accesses, count};
-        lanes.observer->before(execution);
+        execution.accesses = {accesses, find_accesses(lanes, code.keys[pc], *at, accesses)};
+        for (const unsigned k : LanesOf{before}) all_[k]->before(execution);
         const std::uint32_t mask = lanes.mask;
-        at = reinterpret_cast<Handler>(code.instructions[pc].handler)(lanes, at);
+        at = handler(lanes, at);
         const bool again = at == nullptr && lanes.pc == pc &&
                            (lanes.stop == Stop::meeting || lanes.stop == Stop::cluster_barrier ||
                             lanes.stop == Stop::registers || lanes.stop == Stop::waiting);
@@ -155,7 +196,9 @@ void run_observed(Lanes& lanes, const Instruction* at) {
         if (again) return;
         // A branch or a guard leaves only some of the lanes in the group; a shuffle may have gathered more.
         execution.mask = mask | (at != nullptr ? lanes.mask : 0);
-        lanes.observer->after(execution);
+        for (const unsigned k : LanesOf{after}) all_[k]->after(execution);
+        if (at == nullptr) return;
+        pc = static_cast<std::uint32_t>(at - lanes.code);
     }
 }
 

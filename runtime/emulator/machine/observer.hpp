@@ -1,9 +1,12 @@
-// What an observer sees of a kernel: each instruction before and after a warp executes it, blocks, and barriers. Checks and
-// the profiler are observers (checks/). Handlers know nothing of them.
+// What an observer sees of a kernel: instructions before and after a warp executes them, blocks, and barriers. Checks and the
+// profiler are observers (checks/). Handlers know nothing of them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "machine/grid.hpp"
@@ -51,6 +54,11 @@ class Observer {
   public:
     virtual ~Observer() = default;
 
+    /// True if it wants to see this instruction of each warp: `before` or `after` are called. It depends only on the code and
+    /// on the kind of observer.
+    virtual bool sees_before(const program::Code&, std::uint32_t) const { return true; }
+    virtual bool sees_after(const program::Code&, std::uint32_t) const { return true; }
+
     /// A block starts. `lanes` has its shared and local memory.
     virtual void begin_block(const Block&, const Lanes&) {}
     /// These warps of the block start. Warps that cannot wait for each other start one after another.
@@ -64,44 +72,70 @@ class Observer {
     virtual void pass_cluster_barrier(const Cluster&) {}
     /// The waiting threads of the block can never go on.
     virtual void deadlock(const Block&, std::span<const Warp>) {}
+
+  protected:
+    /// From now on it sees all instructions of the warp.
+    void follow(Warp& warp) const noexcept;
+
+  private:
+    friend class Observers;
+    std::uint32_t bit_ = 0;
 };
 
-/// Passes everything to several observers.
-class Observers final : public Observer {
-  public:
-    void add(Observer& observer) { all_.push_back(&observer); }
+/// The instructions of a kernel with the observers that see them. Those that none sees run at normal speed.
+struct ObservedCode {
+    struct Seen {
+        std::uint32_t before = 0, after = 0;  ///< one bit for each observer
+    };
+    std::vector<Seen> seen;         ///< by instruction
+    std::vector<Instruction> some;  ///< those that are seen have a handler that only returns
+    std::vector<Instruction> all;   ///< all have that handler
+};
 
-    void begin_block(const Block& block, const Lanes& lanes) override {
-        for (Observer* each : all_) each->begin_block(block, lanes);
+/// The observers of a launch, of which it is the owner. Used by one thread.
+class Observers {
+  public:
+    /// Null adds nothing.
+    void add(std::unique_ptr<Observer> observer);
+    bool empty() const noexcept { return all_.empty(); }
+    /// Called when all were added and the code has its handlers.
+    void observe(const program::Code& code);
+
+    /// Runs the group from `pc` until it stops, like the loop in run_warp.
+    void run(Lanes& lanes, std::uint32_t pc) const;
+    void begin_block(const Block& block, const Lanes& lanes) {
+        for (const auto& each : all_) each->begin_block(block, lanes);
     }
-    void begin_warps(const Block& block, std::span<const Warp> warps) override {
-        for (Observer* each : all_) each->begin_warps(block, warps);
+    void begin_warps(const Block& block, std::span<const Warp> warps) {
+        for (const auto& each : all_) each->begin_warps(block, warps);
     }
-    void before(const Execution& execution) override {
-        for (Observer* each : all_) each->before(execution);
+    void pass_barrier(const Block& block, std::span<const Warp> warps, std::uint32_t id) {
+        for (const auto& each : all_) each->pass_barrier(block, warps, id);
     }
-    void after(const Execution& execution) override {
-        for (Observer* each : all_) each->after(execution);
+    void pass_cluster_barrier(const Cluster& cluster) {
+        for (const auto& each : all_) each->pass_cluster_barrier(cluster);
     }
-    void pass_barrier(const Block& block, std::span<const Warp> warps, std::uint32_t id) override {
-        for (Observer* each : all_) each->pass_barrier(block, warps, id);
-    }
-    void pass_cluster_barrier(const Cluster& cluster) override {
-        for (Observer* each : all_) each->pass_cluster_barrier(cluster);
-    }
-    void deadlock(const Block& block, std::span<const Warp> warps) override {
-        for (Observer* each : all_) each->deadlock(block, warps);
+    void deadlock(const Block& block, std::span<const Warp> warps) {
+        for (const auto& each : all_) each->deadlock(block, warps);
     }
 
   private:
-    std::vector<Observer*> all_;
+    std::vector<std::unique_ptr<Observer>> all_;
+    std::shared_ptr<const ObservedCode> code_;
 };
 
-/// Makes Code::observed: the code with a handler that only returns, so that a handler runs one instruction.
-void link_observed(const program::Code& code);
+/// What make() derives from the code, made once for each key. A type is made in one place.
+template <class Make>
+auto derived(const program::Code& code, std::string key, const Make& make) {
+    using Made = const decltype(make());
+    const std::lock_guard lock(code.derived_mutex);
+    std::shared_ptr<const void>& known = code.derived[std::move(key)];
+    if (known == nullptr) known = std::make_shared<Made>(make());
+    return std::static_pointer_cast<Made>(known);
+}
 
-/// Runs the group from `at` until it stops, like the loop in run_warp, and tells Lanes::observer.
-void run_observed(Lanes& lanes, const Instruction* at);
+/// True if executions of the instruction have accesses.
+bool accesses_memory(const program::Key& key) noexcept;
 
 /// The source position of a thread at an instruction.
 FaultPlace place_of(const program::Code& code, const Dim3& block, std::uint32_t pc, std::uint32_t thread);

@@ -120,10 +120,10 @@ bool run_warp(Lanes& lanes, Warp& warp) {
             at = watched(lanes, at);
         }
         const std::uint32_t budget = lanes.budget;
-        if (lanes.observer == nullptr) {
+        if (lanes.observers == nullptr) {
             while (at) at = reinterpret_cast<Handler>(at->handler)(lanes, at);
         } else {
-            run_observed(lanes, at);
+            if (at != nullptr) lanes.observers->run(lanes, lanes.pc);
         }
 
         lanes.until_look -= std::int64_t{1} + budget - lanes.budget;

@@ -36,6 +36,7 @@ struct Warp {
     std::uint32_t exited = 0;
     std::uint32_t met_after_exits = ~0u;  ///< the value of `exited` when waiting groups were last tried
     std::byte* registers = nullptr;
+    std::uint32_t followed = 0;  ///< the observers that see all its instructions (Observer::follow)
     std::vector<Group> groups;   ///< all groups that are not running
     bool has_transfers = false;  ///< it began asynchronous copies; the next two members are in use
     LaneCopies copies;

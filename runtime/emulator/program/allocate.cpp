@@ -71,9 +71,14 @@ class Liveness {
         }
         live_.assign(blocks_.size(), none);
         written_.assign(blocks_.size(), none);
-        for (std::uint32_t k = 0; k < crossing_.size(); ++k) follow(k);
+        for (std::uint32_t k = 0; k < crossing_.size(); ++k) {
+            follow(k);
+            reads_unwritten_ = reads_unwritten_ || live_[0] == k;
+        }
         return std::move(intervals_);
     }
+    /// True if a register is live at the start.
+    bool reads_unwritten() const { return reads_unwritten_; }
 
   private:
     void touch(std::uint32_t reg, std::size_t at) {
@@ -147,6 +152,7 @@ class Liveness {
     const Body& body_;
     std::vector<Block> blocks_;
     std::vector<Interval> intervals_;
+    bool reads_unwritten_ = false;
     std::vector<std::vector<std::size_t>> before_;  // predecessors, by block
     std::vector<Crossing> crossing_;
     std::vector<std::uint32_t> live_, written_;  // by block: the last crossing that is live, or written
@@ -191,7 +197,8 @@ std::uint32_t most_alive(const std::vector<Interval>& intervals, const std::vect
 
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
     place.assign(body.register_bytes.size(), 0);
-    std::vector<Interval> intervals = Liveness(body, blocks_of(body)).intervals();
+    Liveness liveness(body, blocks_of(body));
+    std::vector<Interval> intervals = liveness.intervals();
     std::erase_if(intervals, [](const Interval& i) { return i.from == static_cast<std::size_t>(-1); });
     const std::uint32_t alive = most_alive(intervals, body.register_bytes);
     for (Interval& interval : intervals) {
@@ -224,7 +231,7 @@ Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::ui
         at += (std::uint64_t{slots} * size + 63) / 64 * 64;
     }
     keep_live(body, intervals, place);
-    return {at - base, alive};
+    return {at - base, alive, liveness.reads_unwritten()};
 }
 
 }  // namespace emulated::program

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -197,14 +199,18 @@ struct Code {
     bool may_spin = false;            ///< a thread may wait for a write of another warp
     bool has_stack = false;           ///< a function can be re-entered before it returns
     bool has_dynamic_shared = false;  ///< an extern __shared__ array
-    bool uses_heap = false;           ///< malloc or free
+    bool reads_unwritten = false;  ///< a register may be read before it is written, or the check cannot tell
+    bool uses_heap = false;        ///< malloc or free
     bool reads_shared_async = false;  ///< bulk or tensor copies, or wgmma, read shared memory
 
     /// Guards `handler` and the members below, which depend on the processor and are set at the first launch.
     mutable std::once_flag linked;
     mutable std::vector<Instruction> lockstep;  ///< the same instructions, with the handlers for lockstep
-    mutable std::vector<Instruction> observed;  ///< the same, with a handler that returns (machine/observer)
     mutable std::uint64_t serial = 0;           ///< unique for each Code
+
+    /// What observers derive from the code (machine::derived).
+    mutable std::mutex derived_mutex;
+    mutable std::map<std::string, std::shared_ptr<const void>> derived;
 };
 
 }  // namespace emulated::program

@@ -82,8 +82,9 @@ struct Body {
 /// same time share places, but only within one width, so that an elementwise instruction may read and write the same
 /// place. Values that are live across a call that saves its frame are added to the frame.
 struct Allocated {
-    std::uint64_t bytes = 0;      ///< used from `base`; if this exceeds 32 bits, the places are invalid
-    std::uint32_t registers = 0;  ///< maximum number of live 32-bit registers
+    std::uint64_t bytes = 0;       ///< used from `base`; if this exceeds 32 bits, the places are invalid
+    std::uint32_t registers = 0;   ///< maximum number of live 32-bit registers
+    bool reads_unwritten = false;  ///< a register may be read before it is written
 };
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
 

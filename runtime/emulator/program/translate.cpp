@@ -89,6 +89,7 @@ class Emitter {
         const Allocated allocated = allocate_registers(body, layout_.top(), place);
         layout_.reserve(allocated.bytes);
         registers += allocated.registers;
+        code_.reads_unwritten = code_.reads_unwritten || allocated.reads_unwritten;
 
         const std::map<std::size_t, std::size_t> guards = guard_ifs(body);
         std::vector<bool> target(body.steps.size() + 1, false);
@@ -270,6 +271,8 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
             call.immediate = starts[static_cast<std::size_t>(call.immediate)];
         }
         code.callees = callees_of(functions, starts);
+        // Arguments are not registers.
+        code.reads_unwritten = code.reads_unwritten || functions.size() > 1;
         layout.finish();
     } catch (const Refused& found) {
         return describe(found, code);

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -590,3 +591,19 @@ def test_a_correct_kernel_has_no_race(name):
     number = list(LEGAL).index(name)
     found = run(getattr(compiled(LEGAL_TEXT, True), f"k{number}"), 4, 64)
     assert not found, [each["report"] for each in found]
+
+
+TOUCHES_MUCH = """
+import bascule, numpy as np
+kernel = bascule.compile('extern "C" __global__ void k(int* x) { x[1024 * (blockIdx.x * 256 + threadIdx.x)] = 1; }')
+x = bascule.to_device(np.zeros(1 << 24, "i4"))
+with bascule.emulated.checks("global_races"):
+    for _ in range(2):
+        kernel.k[64, 256](x)
+"""
+
+
+def test_memory_that_is_not_watched_is_told_once():
+    done = run_python("-c", TOUCHES_MUCH)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Races in the rest of its memory are not found.") == 1

@@ -123,7 +123,7 @@ def test_a_tile_goes_there_and_back(rng, block):
     np.testing.assert_array_equal(out.copy_to_host(), 2 * values)
 
 
-def test_without_the_wait_nothing_is_there(rng, emulated):
+def test_without_the_wait_nothing_is_there(rng, unchecked):
     values = rng.integers(-1000, 1000, (1, 256), dtype="i4")
     out = bascule.to_device(np.zeros_like(values))
     kernels().doubled[1, 64](bascule.to_device(values), out, False)

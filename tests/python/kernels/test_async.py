@@ -36,7 +36,7 @@ def test_threads_arrive_before_they_wait(kernel, rng, block):
 
 
 @pytest.mark.parametrize(("commits", "waits", "arrives"), [(1, 1, True), (1, 0, False), (0, 1, False), (0, 0, False)])
-def test_a_copy_without_a_wait_is_not_there(kernel, rng, emulated, commits, waits, arrives):
+def test_a_copy_without_a_wait_is_not_there(kernel, rng, unchecked, commits, waits, arrives):
     values = rng.integers(0, 2**32 - 1, 100, dtype="u4")
     out = wanted(100, "u4")
     kernel("async.forgotten_waits")[1, 100](given(values), out, commits, waits)

@@ -52,7 +52,7 @@ def test_a_kernel_compiled_for_debugging_computes_the_product():
 
 
 @pytest.mark.parametrize("mistake", [{"wait": ""}, {"commit": ""}, {"wait": "wait<1>();"}])
-def test_a_result_without_its_wait_is_poison(emulated, mistake):
+def test_a_result_without_its_wait_is_poison(unchecked, mistake):
     assert np.isnan(product(**mistake)[0]).all()
 
 

@@ -1,13 +1,23 @@
 #include "checks/order/race_shadow.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 
 namespace emulated::checks {
 
 bool Shadow::take(std::uint64_t bytes) noexcept {
-    if (used_ + bytes > most_bytes) return false;
-    used_ += bytes;
-    return true;
+    if (used_ + bytes <= most_bytes) {
+        used_ += bytes;
+        return true;
+    }
+    static std::atomic<bool> said = false;
+    if (!said.exchange(true))
+        std::fputs(
+            "bascule: a kernel accesses more memory than the search for races between threads can watch (about 48 "
+            "MiB). Races in the rest of its memory are not found. Check it with smaller arrays.\n",
+            stderr);
+    return false;
 }
 
 Shadow::Page* Shadow::turn_to(std::uint64_t number) {

@@ -24,6 +24,8 @@ struct Accesses {
     std::uint32_t warp : 5 = 0;
     std::uint32_t bytes : 4 = 0;  ///< one bit for each of the cell's bytes; 0: no access
     std::uint32_t kind : 5 = 0;
+
+    bool is_of_one() const noexcept { return (lanes & (lanes - 1)) == 0; }
 };
 
 /// True if the accesses race unless one precedes the other.

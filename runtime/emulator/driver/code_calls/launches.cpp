@@ -266,8 +266,8 @@ struct Job {
         request.limits = process.environment().time_limits;
         request.cancelled = [this] { return is_cancelled(); };
         const checks::LaunchName launched = launch_name();
-        checks::CheckedLaunch checked(request, launched, process.checks);
-        request.observer = checked.observer();
+        machine::Observers observers = checks::make_observers(request, launched, process.checks);
+        if (!observers.empty()) request.observers = &observers;
         try {
             const auto fault = machine::launch(request);
             if (request.log != nullptr) kernel_heap.forget_freed(*request.log);

@@ -73,7 +73,7 @@ void Worker::begin(GridState& grid) {
     const std::uint32_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * 64;
     most_in_step_ = std::clamp<std::uint32_t>(registers_in_lockstep / file, 1,
                                               own_registers_ ? count : std::min(count, most_shared_files));
-    if (request_->observer != nullptr) most_in_step_ = 1;
+    if (request_->observers != nullptr) most_in_step_ = 1;
     files_ = own_registers_ ? count : most_in_step_;
     std::byte* registers = registers_.take(std::size_t{file} * files_);
     const std::uint32_t shared_bytes = code_->shared_bytes + request_->dynamic_shared_bytes;
@@ -88,9 +88,8 @@ void Worker::begin(GridState& grid) {
     if (placed_ != request_->block) place_threads();
     fill_registers();
     find_stale_specials();
-    lanes_.observer = request_->observer;
-    const auto& instructions = lanes_.observer ? code_->observed : code_->instructions;
-    lanes_.code = lanes_.alone_code = instructions.data();
+    lanes_.observers = request_->observers;
+    lanes_.code = lanes_.alone_code = code_->instructions.data();
     lanes_.file_bytes = file;
     lanes_.lists = code_->lists.data();
     lanes_.caches = caches_.data();
@@ -121,11 +120,12 @@ void Worker::start(std::span<Warp> warps) const {
         warp.thread_registers = 0;
         warp.exited = 0;
         warp.met_after_exits = ~0u;
+        warp.followed = 0;
         warp.groups.clear();
         warp.groups.emplace_back().mask = warp.exists;
     }
     for (const Code::SpecialSlot& slot : stale_specials_[warps.front().index != 0]) fill_special(slot, warps);
-    if (request_->observer != nullptr) request_->observer->begin_warps(block_, warps);
+    if (request_->observers != nullptr) request_->observers->begin_warps(block_, warps);
 }
 
 void Worker::place_local(const Warp& warp) {
@@ -155,7 +155,7 @@ void Worker::start_block(const Dim3& index, Cluster& cluster) {
 void Worker::place_block(const Dim3& index, Cluster& cluster) {
     block_.index = index;
     block_.cluster = &cluster;
-    cluster.observer = request_->observer;
+    cluster.observers = request_->observers;
     block_.rank = rank_in(request_->cluster, index);
     Cluster::Member& member = cluster.members[block_.rank];
     member = {lanes_.shared, lanes_.shared_bytes, &warps_};
@@ -169,7 +169,7 @@ void Worker::place_block(const Dim3& index, Cluster& cluster) {
     block_.watchdog.start(*grid_, lanes_);
     block_.barriers_passed = 0;
     block_.free_registers = 0;
-    if (request_->observer != nullptr) request_->observer->begin_block(block_, lanes_);
+    if (request_->observers != nullptr) request_->observers->begin_block(block_, lanes_);
     if (!code_->has_barrier) return;
     block_.arrived.fill(0);
     block_.votes.fill({});
@@ -264,7 +264,7 @@ bool Worker::release_whole_block() {
         id = group.barrier;
     }
     if (id == ~0u) return false;
-    if (request_->observer != nullptr) request_->observer->pass_barrier(block_, warps_, id);
+    if (request_->observers != nullptr) request_->observers->pass_barrier(block_, warps_, id);
     let_go(id);
     for (Warp& warp : warps_) {
         if (!warp.groups.empty()) warp.groups.front().state = Group::State::ready;
@@ -305,7 +305,7 @@ bool Worker::release_barriers() {
         const std::uint32_t there = waiting[id] + block_.arrived[id] + (counted ? 0 : exited);
         if (there < (counted ? wanted[id] : block_.threads)) continue;
         released = true;
-        if (request_->observer != nullptr) request_->observer->pass_barrier(block_, warps_, id);
+        if (request_->observers != nullptr) request_->observers->pass_barrier(block_, warps_, id);
         let_go(id);
         for (Warp& warp : warps_) {
             for (Group& group : warp.groups) {

@@ -225,7 +225,7 @@ Fault Worker::describe_deadlock() const {
         std::uint32_t pc, thread;
         Group::State state;
     };
-    if (request_->observer != nullptr) request_->observer->deadlock(block_, warps_);
+    if (request_->observers != nullptr) request_->observers->deadlock(block_, warps_);
     std::vector<Waiting> places;
     for (const Warp& warp : warps_) {
         for (const Group& group : warp.groups) {

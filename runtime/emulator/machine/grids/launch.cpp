@@ -28,7 +28,6 @@ void link(const program::Code& code) {
             code.instructions[i].handler = reinterpret_cast<void (*)()>(handler);
         }
         link_lockstep(code);
-        link_observed(code);
         static std::atomic<std::uint64_t> last = 0;
         code.serial = ++last;
     });
@@ -101,6 +100,7 @@ Fault cancelled_before_a_block(const LaunchRequest& request) {
 std::optional<Fault> launch(const LaunchRequest& request) {
     const program::Code& code = *request.kernel->code;
     link(code);
+    if (request.observers != nullptr) request.observers->observe(code);
     GridState grid;
     grid.request = &request;
     grid.code = &code;
@@ -114,7 +114,7 @@ std::optional<Fault> launch(const LaunchRequest& request) {
     grid.blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
     // One thread runs what is observed, so that observers need no locks and a program's reports are the same in every run.
     const std::uint64_t workers =
-        request.observer != nullptr ? 1 : std::min<std::uint64_t>(request.workers, Team::count(request));
+        request.observers != nullptr ? 1 : std::min<std::uint64_t>(request.workers, Team::count(request));
     if (request.workspace != 0) {
         run_together(grid, static_cast<unsigned>(workers));
     } else if (workers > 1) {
