@@ -27,7 +27,7 @@ if [ "${1:-}" = --as-cuda ]; then
     shift
 fi
 if [ "${1:-}" = --python ]; then
-    python=$(find_python "${2:?"--python takes an interpreter"}") || exit 1
+    python=$(find_named_python "${2:?"--python takes an interpreter"}") || exit 1
     shift 2
     set_up_for_python "$python"
     say "running the Python tests with $("$other_environment/bin/python" --version)"

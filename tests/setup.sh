@@ -156,7 +156,7 @@ set_up() {
 }
 
 # Prints the path of a Python that is named by a path, or by a name on the PATH or in pyenv.
-find_python() {
+find_named_python() {
     local candidate
     for candidate in "$1" "$HOME"/.pyenv/versions/*/bin/"$1"; do
         if "$candidate" -c '' 2>/dev/null; then
