@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import io
 import os
 import re
 import sys
@@ -56,7 +57,7 @@ def metadata(kind: str) -> dict[str, bytes]:
     from scikit_build_core.build import prepare_metadata_for_build_wheel
 
     os.chdir(ROOT)
-    with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(sys.stderr):
+    with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(io.StringIO()):
         made = Path(directory) / prepare_metadata_for_build_wheel(directory)
         return {name: (made / name).read_bytes() for name in ("METADATA", "entry_points.txt")}
 

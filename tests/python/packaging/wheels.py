@@ -24,7 +24,7 @@ from installing import ROOT, copy_of_clone, run, without_compiler, without_toolk
 WORK = ROOT / "build" / "wheels" / "tests"
 MOST_BYTES = 4_000_000
 PIP = ("-m", "pip", "--disable-pip-version-check", "-q")
-# What the tests import, besides Bascule. xdist and Hypothesis have dependencies, which are pinned too.
+# What the tests import in addition to Bascule. xdist and Hypothesis have dependencies, which are pinned too.
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "ml_dtypes", "numpy", "execnet", "iniconfig", "packaging", "pluggy")
 TOOLS += ("Pygments", "sortedcontainers", "attrs")
 OF_NVIDIA = ("cuda-pathfinder", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
@@ -38,13 +38,13 @@ MOST_KERNEL_TESTS = 100
 LICENCES = {"LICENSE", *(f"linked/{name}.txt" for name in ("fmt", "xxHash", "nlohmann_json", "pybind11", "libstdc++"))}
 
 
-class Failed(Exception):
+class WheelError(Exception):
     """A wheel does not hold what is expected of it."""
 
 
 def expect(holds: bool, message: str) -> None:
     if not holds:
-        raise Failed(message)
+        raise WheelError(message)
 
 
 def pinned(*names: str) -> list[str]:
@@ -140,10 +140,9 @@ def build_again(wheel: Path) -> None:
 
 # --- aarch64, under qemu-user
 
-ARM_PACKAGES = (
-    "libc6 libbz2-1.0 libcrypt1 libexpat1 libffi8 libgcc-s1 liblzma5 libsqlite3-0 libssl3 libstdc++6 libuuid1 zlib1g "
-    "libpython3.11-minimal libpython3.11-stdlib python3.11-minimal"
-).split()
+ARM_PACKAGES = ("libc6", "libbz2-1.0", "libcrypt1", "libexpat1", "libffi8", "libgcc-s1", "liblzma5", "libsqlite3-0")
+ARM_PACKAGES += ("libssl3", "libstdc++6", "libuuid1", "zlib1g", "libpython3.11-minimal", "libpython3.11-stdlib")
+ARM_PACKAGES += ("python3.11-minimal",)
 
 
 def arm_system() -> Path:
@@ -216,7 +215,7 @@ def main() -> int:
     for wheel in wheels:
         try:
             print(f"{wheel.name}: {check(wheel, tests)}", flush=True)
-        except (Failed, AssertionError) as error:
+        except (WheelError, AssertionError) as error:
             print(f"{wheel.name}: {error}", flush=True)
             status = 1
     if not once:
