@@ -172,7 +172,7 @@ find_named_python() {
 set_up_for_python() {
     local python=$1 version place of_tests
     version=$("$python" -c 'import sys; print(f"{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}")')
-    place=$root/build/python-$version other_environment=$root/build/python-$version/venv
+    place=$root/build/python-$version other_environment=$place/venv
     install_debian_packages "${test_packages[@]}"
     make_virtual_environment tests
     of_tests=$(cat "$root"/{samples,tests}/requirements.txt | sha256sum)

@@ -60,7 +60,8 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
     return pthread_cond_timedwait(condition, mutex, &real);
 }
 
-// `exp2` of 2.28 is a wrapper that sets errno. Newer versions have the fast one under this name too.
+// `exp2` of 2.28 is a wrapper that sets errno. Newer versions have the fast one under this name too. Without a PLT the jump
+// takes as long as the call of a library's function.
 double __exp2_finite(double exponent);
 double exp2(double exponent) { return __exp2_finite(exponent); }
 double __log2_finite(double value);

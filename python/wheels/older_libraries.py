@@ -104,7 +104,8 @@ def main(compiler: str, directory: Path) -> None:
 
     added = directory / "older_glibc.o"
     source = Path(__file__).with_name("older_glibc.c")
-    run(compiler, "-x", "c", "-std=gnu17", "-O2", "-fPIC", "-fvisibility=hidden", "-c", "-o", added, source)
+    options = ("-x", "c", "-std=gnu17", "-O2", "-fPIC", "-fno-plt", "-fvisibility=hidden")
+    run(compiler, *options, "-c", "-o", added, source)
     provided = {line.split()[-1] for line in run("nm", "--defined-only", "--extern-only", added).splitlines()}
     (loader,) = (name for name in LOADERS if file_of_compiler(name).is_absolute())
     for library in ("libc.so.6", "libm.so.6", "libstdc++.so.6", loader):

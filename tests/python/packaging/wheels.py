@@ -31,6 +31,11 @@ OF_NVIDIA = ("cuda-pathfinder", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvi
 # The tests of a wheel: they need no compiler, and nothing of a build.
 WHOLE = ("arrays", "cache", "conformance", "dlpack", "dtypes", "graphs", "jit", "launches", "lifetime", "linking")
 WHOLE += ("ordering", "pickling", "textures", "trace", "variables", "views", "test_end_to_end.py", "test_errors.py")
+# Of these, the tests that need the sources, a library of the build, or a package that is not installed.
+LEFT_OUT = ("conformance/test_conformance.py::test_the_page_and_the_table_say_the_same",)
+LEFT_OUT += ("conformance/test_allocations.py::test_a_parse_of_up_to_eight_dimensions_allocates_nothing",)
+LEFT_OUT += ("dlpack/test_export.py::test_a_tensor_may_outlive_the_interpreter",)
+LEFT_OUT += ("lifetime/test_reset.py::test_a_test_that_faults_leaves_a_device_for_the_next_one",)
 # Under qemu, which takes some twenty times as long: arguments, the cache, ordering, and the first of the kernel corpus.
 TELLING = ("launches/test_known_launchers.py", "cache/test_tools.py", "ordering/test_choice.py")
 TELLING += ("ordering/test_transfers.py", "test_end_to_end.py")
@@ -118,6 +123,7 @@ def install(wheel: Path, python: str) -> Path:
 def run_tests(installed: Path, tests: Path, *which: str) -> int:
     """Runs tests where there is no compiler, no toolkit and no build. Returns the number of those that passed."""
     command = [installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "-n", "2"]
+    command += [word for each in LEFT_OUT for word in ("--deselect", f"tests/python/{each}")]
     command += ["--dist", "loadfile", *(tests / each for each in which)]
     environment = without_compiler(WORK / "no programs", BASCULE_DEVICE="emulated")
     done = subprocess.run(command, cwd=tests.parents[1], env=environment, capture_output=True, text=True, timeout=3000)
