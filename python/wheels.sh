@@ -94,6 +94,7 @@ PY
 # install_component COMPONENT DIRECTORY BUILD: into an empty directory, without debug information.
 install_component() {
     rm -rf -- "$2"
+    mkdir -p "$(dirname -- "$2")"
     cmake --install "$3" --component "$1" --prefix "$2" --strip >"$2.log" || die "could not install; see $2.log"
 }
 

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -31,7 +32,7 @@ OF_NVIDIA = ("cuda-pathfinder", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvi
 # The tests of a wheel: they need no compiler, and nothing of a build.
 WHOLE = ("arrays", "cache", "conformance", "dlpack", "dtypes", "graphs", "jit", "launches", "lifetime", "linking")
 WHOLE += ("ordering", "pickling", "textures", "trace", "variables", "views", "test_end_to_end.py", "test_errors.py")
-# Of these, the tests that need the sources, a library of the build, or a package that is not installed.
+# Tests among these that need the sources, a library of the build, or a package that is not installed.
 LEFT_OUT = ("conformance/test_conformance.py::test_the_page_and_the_table_say_the_same",)
 LEFT_OUT += ("conformance/test_allocations.py::test_a_parse_of_up_to_eight_dimensions_allocates_nothing",)
 LEFT_OUT += ("dlpack/test_export.py::test_a_tensor_may_outlive_the_interpreter",)
@@ -94,7 +95,6 @@ def interpreter_of(wheel: Path) -> str | None:
 
 def copy_tests(destination: Path) -> Path:
     """The tests and what they read, without the sources of Bascule. Returns the folder of the Python tests."""
-    shutil.rmtree(destination, ignore_errors=True)
     copy_of_clone(destination)
     for source in ("interface", "jit", "runtime", "python/bascule", "python/bindings"):
         shutil.rmtree(destination / source)
@@ -211,12 +211,7 @@ def check(wheel: Path, tests: Path) -> str:
     return f"{done}; {passed} tests passed in {time.monotonic() - start:.0f} s"
 
 
-def main() -> int:
-    arguments = sys.argv[1:]
-    once = "--once" in arguments
-    wheels = [Path(each).resolve() for each in arguments if each != "--once"] or sorted(ROOT.glob("dist/*.whl"))
-    WORK.mkdir(parents=True, exist_ok=True)
-    tests = copy_tests(WORK / "source")
+def check_all(wheels: list[Path], tests: Path) -> int:
     status = 0
     for wheel in wheels:
         try:
@@ -224,6 +219,16 @@ def main() -> int:
         except (WheelError, AssertionError) as error:
             print(f"{wheel.name}: {error}", flush=True)
             status = 1
+    return status
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    once = "--once" in arguments
+    wheels = [Path(each).resolve() for each in arguments if each != "--once"] or sorted(ROOT.glob("dist/*.whl"))
+    WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bascule-tests-") as directory:
+        status = check_all(wheels, copy_tests(Path(directory) / "source"))
     if not once:
         (first,) = [each for each in wheels if each.name.endswith("x86_64.whl") and "-cp311-" in each.name][:1]
         build_again(first)
