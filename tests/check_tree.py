@@ -28,6 +28,7 @@ TOP_LEVEL = {
 LAYERS = ["interface", "jit", "runtime", "python/bindings"]
 EMULATOR = "runtime/emulator"
 BUILDING = f"{EMULATOR}/building.cmake"
+BUILT_BY_SCRIPTS = {"python/wheels/older_glibc.c": "python/wheels/older_libraries.py"}
 MOST_FILES = 25  # in one folder of a layer
 MOST_LINES_OF_DESIGN = 300
 # A commit that raises one of these gives the reason. The emulated device may grow by 4,000 lines for instructions of
@@ -37,9 +38,9 @@ MOST_LINES = {
     "interface": 5_700,
     "jit": 16_240,
     "runtime": 14_640,
-    "python/bindings": 15_040,
+    "python/bindings": 15_050,
     EMULATOR: 38_700,
-    "python/bascule": 8_250,
+    "python/bascule": 8_275,
 }
 
 # Commit subjects are checked since the last release; before the first one, since this commit.
@@ -164,9 +165,12 @@ def cmake_lists_its_files() -> Iterator[str]:
 def every_source_is_built() -> Iterator[str]:
     """A .cpp that no CMakeLists.txt of its directory or above names is dead code, or a test that never runs."""
     shared = text_of(BUILDING) if (ROOT / BUILDING).is_file() else ""
+    by_script = {path: text_of(script) for path, script in BUILT_BY_SCRIPTS.items() if (ROOT / script).is_file()}
     for path in tracked():
         file = Path(path)
         if file.suffix not in {".cpp", ".c"} or f'"${{bascule_root}}/{path}"' in shared:
+            continue
+        if file.name in by_script.get(path, ""):
             continue
         homes = [parent for parent in file.parents if (ROOT / parent / "CMakeLists.txt").is_file()]
         if not any(

@@ -5,7 +5,13 @@
 #                                    files, another NVRTC
 #   tests/run.sh --as-cuda [ARG...]  the Python tests with the emulated device in the place of a GPU's driver, so that
 #                                    Bascule takes it for one
+#   tests/run.sh --python PYTHON [ARG...]  the Python tests with another Python (a path, or a name on the PATH or in
+#                                    pyenv), in an environment and a build of their own: build/python-VERSION
 set -uo pipefail
+if [ "${1:-}" = --help ]; then
+    sed -n '2,/^set /{/^set /!s/^# \?//p}' "${BASH_SOURCE[0]}"
+    exit
+fi
 . "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
 which='not slow' report=pytest.xml cpp_report=ctest.xml
 cpp_tests=(-E '^jit_wheel$' --no-tests=error)  # the JIT's tests again, with another NVRTC
@@ -19,6 +25,14 @@ as_cuda=''
 if [ "${1:-}" = --as-cuda ]; then
     as_cuda=yes report=pytest-as-cuda.xml
     shift
+fi
+if [ "${1:-}" = --python ]; then
+    python=$(find_named_python "${2:?"--python takes an interpreter"}") || exit 1
+    shift 2
+    set_up_for_python "$python"
+    say "running the Python tests with $("$other_environment/bin/python" --version)"
+    cd "$root" && exec "$other_environment/bin/python" -m pytest -n "$(nproc)" --max-worker-restart 0 --dist loadfile \
+        -m "$which" --junitxml="$other_environment/../$report" "$@"
 fi
 set_up
 

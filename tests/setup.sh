@@ -155,11 +155,47 @@ set_up() {
     import_from_build_tree
 }
 
-# In .venv, or in another virtual environment of the same Python.
+# Prints the path of a Python that is named by a path, or by a name on the PATH or in pyenv.
+find_named_python() {
+    local candidate
+    for candidate in "$1" "$HOME"/.pyenv/versions/*/bin/"$1"; do
+        if "$candidate" -c '' 2>/dev/null; then
+            "$candidate" -c 'import sys; print(sys.executable)'
+            return
+        fi
+    done
+    die "$1 was not found, or does not start; name a Python with headers"
+}
+
+# Prepares everything that the Python tests need, for a second Python: its environment, and a build of Bascule and of the
+# tests' libraries. Sets other_environment.
+set_up_for_python() {
+    local python=$1 version place of_tests
+    version=$("$python" -c 'import sys; print(f"{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}")')
+    place=$root/build/python-$version other_environment=$place/venv
+    install_debian_packages "${test_packages[@]}"
+    make_virtual_environment tests
+    of_tests=$(cat "$root"/{samples,tests}/requirements.txt | sha256sum)
+    if ! grep -qsxF "$of_tests" "$place/installed-requirements"; then
+        say "installing tests/requirements.txt into build/python-$version/venv"
+        "$python" -m venv --clear "$other_environment" || die "$python -m venv failed; see its message above"
+        "$other_environment/bin/python" -m pip install -q --no-compile --disable-pip-version-check \
+            -r "$root/tests/requirements.txt" || die "pip could not install tests/requirements.txt for Python $version"
+        printf '%s\n' "$of_tests" >"$place/installed-requirements"
+    fi
+    (cd "$root" && cmake --preset dev -B "$place/build" -DBASCULE_TESTS=ON \
+        "-DPython3_EXECUTABLE=$other_environment/bin/python" >/dev/null) || die "CMake could not configure $place/build"
+    build "python-$version/build" bascule_python tests/python/{cache,dlpack,driver,trace}/all
+    configure dev -DBASCULE_TESTS=ON
+    build dev tests/bench/all tests/python/cache/all  # libraries that tests preload, for any Python
+    import_from_build_tree "$other_environment" "$place/build"
+}
+
+# In .venv, or in another virtual environment, from build/dev or another build for the environment's Python.
 import_from_build_tree() {
-    local environment=${1:-$root/.venv} site_packages
+    local environment=${1:-$root/.venv} built=${2:-$root/build/dev} site_packages
     site_packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    printf '%s\n' "$root/build/dev/python" >"$site_packages/bascule-build-dev.pth"
+    printf '%s\n' "$built/python" >"$site_packages/bascule-build-dev.pth"
     # The script that pip would make of [project.scripts]. -P: the current directory has no modules of the command.
     printf '%s\n' '#!/bin/sh' '# PYTHON_ARGCOMPLETE_OK' \
         'exec "$(dirname -- "$(readlink -f -- "$0")")/python" -P -m bascule "$@"' >"$environment/bin/bascule"

@@ -11,7 +11,7 @@ from bascule._errors import LibraryError
 
 __all__ = ["environment", "load"]
 
-_DIRECTORY = Path(__file__).with_name("_stand_ins")
+_DIRECTORY = Path(_bascule.__file__).with_name("_stand_ins")
 _DRIVER = "libcuda.so.1"
 # Empty libraries. A client that finds no nvJitLink functions lets the driver link its PTX and makes no machine code.
 _LINKERS = ("libnvJitLink.so.12", "libnvJitLink.so.13")

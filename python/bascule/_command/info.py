@@ -83,7 +83,7 @@ def _info(arguments: argparse.Namespace) -> int:
 def _clangd() -> str:
     import json
 
-    package = os.path.dirname(bascule.__file__)
+    package = os.path.dirname(_bascule.__file__)
     # Bascule's stand-ins for host headers are for NVRTC; clangd has those of a host compiler.
     paths = [path for path in _bascule._nvrtc_info()["include_paths"] if not path.startswith(package)]
     flags = [f"-I{path}" for path in paths] + [f"-include{os.path.join(package, 'prelude.cuh')}"]

@@ -63,8 +63,13 @@ struct IntParts {
 #if PY_VERSION_HEX >= 0x030C0000
     std::uintptr_t tag;  // bits 3 and up: the count; bits 0 and 1: the sign (0 positive, 1 zero, 2 negative)
     static constexpr std::uintptr_t one_digit = 8;
+#if PY_VERSION_HEX >= 0x030E0000
+    static constexpr std::uintptr_t immortal = 4;
+#else
+    static constexpr std::uintptr_t immortal = 0;
+#endif
     explicit IntParts(const PyLongObject& number) noexcept
-        : digits(number.long_value.ob_digit), tag(number.long_value.lv_tag) {}
+        : digits(number.long_value.ob_digit), tag(number.long_value.lv_tag & ~immortal) {}
     std::uintptr_t count() const noexcept { return tag >> 3; }
     bool negative() const noexcept { return (tag & 3) == 2; }
 #else

@@ -40,6 +40,8 @@ def test_the_main_interpreter_imports_and_launches_after_that() -> None:
         assert (x.copy_to_host() == 1).all()
     """
     ended = run(USE + IMPORT + program.replace("        ", ""))
-    assert (ended.returncode, ended.stderr) == (0, "")
+    # Python 3.14 warns that the other interpreter is still there.
+    errors = [line for line in ended.stderr.splitlines() if "remaining subinterpreters" not in line]
+    assert (ended.returncode, errors) == (0, [])
     ended = run(USE + program.replace("        ", ""), IMPORT + "import_elsewhere()\n")
     assert ended.returncode == 0, ended.stderr

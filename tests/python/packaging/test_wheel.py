@@ -249,3 +249,30 @@ def test_all_libraries_that_a_build_lacks_are_named_in_one_command(tmp_path):
     )  # fmt: skip
     assert configured.returncode != 0
     assert "apt-get install libfmt-dev nlohmann-json3-dev libxxhash-dev" in " ".join(configured.stderr.split())
+
+
+def test_a_missing_compiler_is_named_in_one_sentence(tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("cmake", "ninja", "uname"):
+        (programs / name).symlink_to(shutil.which(name))
+    environment = {name: value for name, value in without_compiler(programs).items() if name not in ("CC", "CXX")}
+    command = ["cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path / "build"]
+    configured = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert configured.returncode != 0
+    assert "was not found. On Debian or Ubuntu: apt-get install g++" in " ".join(configured.stderr.split())
+
+
+def test_a_folder_with_the_headers_serves_instead_of_packages(tmp_path):
+    for header in ("fmt", "nlohmann", "xxhash.h"):
+        (tmp_path / header).symlink_to(Path("/usr/include") / header)
+    hidden = ["-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON"]
+    options = [f"-DBASCULE_HEADERS={tmp_path}", "-DBASCULE_TESTS=OFF", f"-DPython3_EXECUTABLE={sys.executable}"]
+    run("cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path / "build", *hidden, *options, env=without_toolkit())
+    commands = run("ninja", "-C", tmp_path / "build", "-t", "commands", "bascule_fmt", "bascule_jit")
+    assert str(tmp_path) in commands
+    (tmp_path / "xxhash.h").unlink()
+    refused = subprocess.run(
+        ["cmake", "-S", ROOT, "-B", tmp_path / "other", *options], capture_output=True, text=True, env=without_toolkit()
+    )
+    assert "which has no xxhash.h" in " ".join(refused.stderr.split())
