@@ -66,6 +66,8 @@ class Rounds:
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         result = yield
+        if "unchecked" in pyfuncitem.fixturenames:  # its kernel is wrong on purpose
+            return result
         pairs = [(microseconds(pyfuncitem), self.checked(pyfuncitem)) for _ in range(self.rounds)]
         without, under = (min(times) for times in zip(*pairs, strict=True))
         if without >= LEAST_MICROSECONDS and under > 0:

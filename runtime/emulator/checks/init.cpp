@@ -506,9 +506,9 @@ class Init final : public machine::Observer {
 
     // --- operations of several lanes ---
 
+    // Of all lanes, because some may wait here since before the check followed the warp.
     void keep(const Execution& e, const Slot& slot, unsigned which) {
-        for (const unsigned l : LanesOf{e.mask})
-            now_->kept[which][l] = static_cast<u32>(read(e, slot, l).bits);
+        for (unsigned l = 0; l < 32; ++l) now_->kept[which][l] = static_cast<u32>(read(e, slot, l).bits);
     }
 
     // After the instruction, because only then all lanes are known.
