@@ -506,7 +506,7 @@ class Init final : public machine::Observer {
 
     // --- operations of several lanes ---
 
-    // Of all lanes, because some may wait here since before the check followed the warp.
+    // Keeps the operands of all lanes: some may have begun to wait here before the check followed the warp.
     void keep(const Execution& e, const Slot& slot, unsigned which) {
         for (unsigned l = 0; l < 32; ++l) now_->kept[which][l] = static_cast<u32>(read(e, slot, l).bits);
     }
