@@ -30,7 +30,7 @@ find_pythons() {
 import os, sys, sysconfig
 sys.exit(sys.prefix != sys.base_prefix or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 PY
-                printf '%s\n' "$python"
+                "$python" -c 'import sys; print(sys.executable)'  # pyenv's on the PATH are scripts
                 continue 2
             fi
         done
