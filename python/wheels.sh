@@ -30,7 +30,7 @@ find_pythons() {
 import os, sys, sysconfig
 sys.exit(sys.prefix != sys.base_prefix or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 PY
-                printf '%s\n' "$python"
+                "$python" -c 'import sys; print(sys.executable)'  # pyenv's on the PATH are scripts
                 continue 2
             fi
         done
@@ -64,6 +64,7 @@ configure_for() {
     local options=(
         -G Ninja -U '*Python*' -U 'PYTHON_*' -U 'PYBIND11_*' -DCMAKE_BUILD_TYPE=Release
         -DBASCULE_PYTHON=ON -DBASCULE_TESTS=OFF -DBASCULE_SAMPLES=OFF -DBASCULE_BASELINE=ON -DBASCULE_LINKER=
+        -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON  # else the length of this path is in the libraries
         "-DBASCULE_HEADERS=$work/headers" "-DBASCULE_CUDA_INCLUDE_DIR=$cuda_headers" -DBASCULE_NVRTC_DIRECTORY=
         "-Dpybind11_DIR=$pybind11" "-DCMAKE_C_COMPILER=${cxx%g++}gcc" "-DCMAKE_CXX_COMPILER=$cxx"
         "-DCMAKE_C_FLAGS=$prefix_map" "-DCMAKE_CXX_FLAGS=$prefix_map" "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"
@@ -78,8 +79,13 @@ configure_for() {
         || die "CMake could not configure $work/$arch/build; see $work/$arch/configure.log"
 }
 
+# The libraries to link against. Their folder is named by what makes them, so that a change of it links everything again.
+libraries() {
+    printf '%s\n' "$work/$1/libraries-$(cat "$root"/python/wheels/older_* | sha256sum | head -c 8)"
+}
+
 linker_flags() {
-    printf '%s\n' "-L$work/$1/libraries -Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,--build-id=none"
+    printf '%s\n' "-L$(libraries "$1") -Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,--build-id=none"
 }
 
 # The tag of an interpreter in names of wheels: cp311-cp311, cp313-cp313t.
@@ -95,7 +101,8 @@ PY
 install_component() {
     rm -rf -- "$2"
     mkdir -p "$(dirname -- "$2")"
-    cmake --install "$3" --component "$1" --prefix "$2" --strip >"$2.log" || die "could not install; see $2.log"
+    cmake --install "$3" --component "$1" --prefix "$2" --strip >"$3/install.log" \
+        || die "could not install; see $3/install.log"
 }
 
 # pack KIND STAGE TAG: makes the wheel, and checks that auditwheel finds nothing newer than glibc 2.28 in it.
@@ -111,7 +118,7 @@ pack() {
 build_wheels() {
     local arch=$1 python name platform=manylinux_2_28_$1
     mkdir -p "$work/$arch"
-    "$venv_python" "$root/python/wheels/older_libraries.py" "$(compiler "$arch")" "$work/$arch/libraries"
+    "$venv_python" "$root/python/wheels/older_libraries.py" "$(compiler "$arch")" "$(libraries "$arch")"
     for python in "${pythons[@]}"; do
         name=$(tag "$python")
         configure_for "$arch" "$python"
@@ -121,6 +128,7 @@ build_wheels() {
         [ "$arch" != x86_64 ] || cp "$work/$arch/$name/bascule/_bascule.pyi" "$work/$name.pyi"
         pack bascule "$work/$arch/$name" "$name-$platform"
     done
+    rm -rf -- "$work/$arch/cpp"
     install_component development "$work/$arch/cpp/bascule_cpp" "$work/$arch/build"
     pack bascule-cpp "$work/$arch/cpp" "py3-none-$platform"
 }
