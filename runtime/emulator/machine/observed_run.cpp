@@ -150,7 +150,10 @@ void Observers::add(std::unique_ptr<Observer> observer) {
 
 void Observers::observe(const Code& code) {
     std::string kinds;
-    for (const auto& each : all_) kinds += typeid(*each).name();
+    for (const auto& each : all_) {
+        const Observer& observer = *each;
+        kinds += typeid(observer).name();
+    }
     code_ = derived(code, std::move(kinds), [&] {
         const auto returns = reinterpret_cast<void (*)()>(stay);
         ObservedCode made{std::vector<ObservedCode::Seen>(code.instructions.size()), code.instructions,
