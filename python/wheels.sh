@@ -60,7 +60,7 @@ configure_for() {
     cxx=$(compiler "$arch")
     include=$("$venv_python" "$root/python/wheels/python_headers.py" "$python" "$cxx" "$work/$arch/python")
     suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
-    prefix_map="-ffile-prefix-map=$work=build -ffile-prefix-map=$root=."
+    prefix_map="\"-ffile-prefix-map=$work=build\" \"-ffile-prefix-map=$root=.\""  # a shell reads the quotes
     local options=(
         -G Ninja -U '*Python*' -U 'PYTHON_*' -U 'PYBIND11_*' -DCMAKE_BUILD_TYPE=Release
         -DBASCULE_PYTHON=ON -DBASCULE_TESTS=OFF -DBASCULE_SAMPLES=OFF -DBASCULE_BASELINE=ON -DBASCULE_LINKER=
@@ -85,7 +85,7 @@ libraries() {
 }
 
 linker_flags() {
-    printf '%s\n' "-L$(libraries "$1") -Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,--build-id=none"
+    printf '"-L%s" -Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,--build-id=none\n' "$(libraries "$1")"
 }
 
 # The tag of an interpreter in names of wheels: cp311-cp311, cp313-cp313t.

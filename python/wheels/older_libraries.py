@@ -115,15 +115,19 @@ def main(compiler: str, directory: Path) -> None:
     archive = directory / "libolder_glibc.a"
     archive.unlink(missing_ok=True)
     run("ar", "rcD", archive, added)
+
+    def quoted(path: Path) -> str:
+        return f'"{path}"'
+
     # What -lc, -lstdc++ and the others find: linker scripts with absolute names.
-    separate = " ".join(f"AS_NEEDED({directory / name})" for name in (*ONCE_SEPARATE, loader))
+    separate = " ".join(f"AS_NEEDED({quoted(directory / name)})" for name in (*ONCE_SEPARATE, loader))
     of_libc = [archive, directory / "libc.so.6", file_of_compiler("libc_nonshared.a")]
     scripts = {
-        "libc.so": f"GROUP({' '.join(map(str, of_libc))} {separate})",
-        "libm.so": f"INPUT({directory / 'libm.so.6'})",
+        "libc.so": f"GROUP({' '.join(map(quoted, of_libc))} {separate})",
+        "libm.so": f"INPUT({quoted(directory / 'libm.so.6')})",
         "libpthread.so": f"INPUT({separate})",
         "libdl.so": f"INPUT({separate})",
-        "libstdc++.so": f"INPUT({directory / 'libstdc++.so.6'} {file_of_compiler('libstdc++.a')})",
+        "libstdc++.so": f"INPUT({quoted(directory / 'libstdc++.so.6')} {quoted(file_of_compiler('libstdc++.a'))})",
     }
     for name, text in scripts.items():
         (directory / name).write_text(f"{text}\n")
