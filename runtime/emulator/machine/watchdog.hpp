@@ -13,7 +13,8 @@ namespace emulated::machine {
 /// Watches the block that a worker runs. A block makes progress when one of its threads ends or writes a byte of global
 /// memory for the first time; both are bounded. First writes are recorded only after the block has run for a while without
 /// progress, so that other blocks pay nothing. Passing barriers, calling functions and printing are not progress, because
-/// an endless loop does these too. Owned by the worker and used only in its thread.
+/// an endless loop does these too. The limit is one of time that has passed; up to four times as much may pass while the thread gets
+/// little processor time. Owned by the worker and used only in its thread.
 class Watchdog {
   public:
     using Clock = std::chrono::steady_clock;
@@ -46,6 +47,8 @@ class Watchdog {
     races::AccessLog* usual_log_ = nullptr;  ///< the log of `lanes` while it is replaced by `written_`
     std::uint64_t written_bytes_ = 0;        ///< in `written_` at the last count
     Clock::time_point counted_;
+    std::chrono::nanoseconds
+        used_{};  ///< the thread's processor time at the last progress that was noticed while `remembers_`
 };
 
 }  // namespace emulated::machine
