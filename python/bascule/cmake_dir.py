@@ -8,7 +8,7 @@ __all__ = ["cmake_dir"]
 
 
 def cmake_dir() -> Path:
-    """The CMake package that the wheel bascule-cpp has installed. Raises FileNotFoundError if there is none."""
+    """Return the directory of the CMake package. Raises FileNotFoundError if bascule-cpp is not installed."""
     places = getattr(find_spec("bascule_cpp"), "submodule_search_locations", None) or ()
     for place in places:
         if (found := Path(place) / "lib" / "cmake" / "bascule").is_dir():

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-# What manylinux_2_28 admits (auditwheel's table).
+# The newest versions of symbols that manylinux_2_28 admits, as in auditwheel's table.
 NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11)}
 # Libraries whose functions later versions of glibc have in libc itself, by the first letters of the functions' names.
 ONCE_SEPARATE = {

@@ -110,7 +110,7 @@ def lines_of(command: list[str], until: float) -> Iterator[str | int | None]:
 
 
 def run_file(sanitizer: str | None, file: str, until: float) -> dict[str, dict[str, Any]]:
-    """What was reported of each kernel of a file."""
+    """Runs the kernels of a file under its tool, and returns the reports for each."""
     options = [sanitizer, "--tool", FILES[file], "--print-limit", "10000"] if sanitizer else []
     results: dict[str, dict[str, Any]] = {}
     name, status = "", LOST

@@ -1,4 +1,5 @@
-// Runs code for observers: at normal speed up to an instruction that one of them sees, and this one alone. Also finds the memory that each instruction accesses.
+// Runs code for observers: at normal speed up to an instruction that one of them sees, then this one alone. Also finds the
+// memory that each instruction accesses.
 #include <cstring>
 #include <string>
 #include <typeinfo>

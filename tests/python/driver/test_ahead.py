@@ -1,4 +1,4 @@
-"""What is compiled ahead is what a launch uses, also on devices whose code is for exactly their architecture."""
+"""A launch uses code that was compiled ahead, also on devices whose code is for exactly their architecture."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ print("went on")
 """
 OPERATIONS = PROGRAM.split("operations = {")[1].split("\n}")[0]
 NAMES = [line.split('"')[1] for line in OPERATIONS.splitlines() if line.startswith('    "')]
-# CPython 3.12 and 3.13 crash when there is no memory for a generator, for example in NumPy's repr.
+# CPython 3.12 and 3.13 crash if they cannot allocate a generator, for example in NumPy's repr.
 if sys.version_info[:2] in ((3, 12), (3, 13)):
     NAMES = [name for name in NAMES if name not in ("repr", "compile", "pickle")]
 

@@ -12,7 +12,7 @@ import wheels
 
 pytestmark = pytest.mark.slow
 
-# With LONG_TESTS wheels.py checks everything; these take half a minute.
+# These take half a minute. With LONG_TESTS, WHOLE of wheels.py runs.
 QUICK = ("arrays", "launches", "dlpack", "lifetime", "ordering/test_choice.py", "test_end_to_end.py")
 DAEMONS = """
 import threading, time

@@ -25,7 +25,7 @@ from installing import ROOT, copy_of_clone, run, without_compiler, without_toolk
 WORK = ROOT / "build" / "wheels" / "tests"
 MOST_BYTES = 4_000_000
 PIP = ("-m", "pip", "--disable-pip-version-check", "-q")
-# What the tests import in addition to Bascule. xdist and Hypothesis have dependencies, which are pinned too.
+# The packages that the tests import, and the dependencies of xdist and Hypothesis: all are pinned.
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "ml_dtypes", "numpy", "execnet", "iniconfig", "packaging", "pluggy")
 TOOLS += ("Pygments", "sortedcontainers", "attrs")
 OF_NVIDIA = ("cuda-pathfinder", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "checks/checked_launch.hpp"
+#include "checks/launch_observers.hpp"
 #include "driver/captures.hpp"
 #include "driver/code_calls/libraries.hpp"
 #include "driver/code_calls/occupancy.hpp"

@@ -1,4 +1,4 @@
-#include "checks/checked_launch.hpp"
+#include "checks/launch_observers.hpp"
 
 #include "checks/kernel_checks.hpp"
 #include "checks/profile.hpp"
