@@ -61,10 +61,9 @@ std::uint64_t address_of(const py::object& value) {
     py::object number = value;
     if (PyIndex_Check(number.ptr()) == 0 && has_attribute(number, "value")) number = number.attr("value");
     const bool is_float = PyFloat_Check(number.ptr());
-    const auto integer =
-        is_float ? py::object() : py::reinterpret_steal<py::object>(PyNumber_Long(number.ptr()));
+    const auto integer = py::reinterpret_steal<py::object>(is_float ? nullptr : PyNumber_Long(number.ptr()));
     if (!integer) {
-        PyErr_Clear();
+        if (!is_float) clear_exception();
         reject_field(ErrorKind::type, "allocator",
                      "the allocator returned an object of type {} where an address was expected: an integer, "
                      "a Buffer with .handle, or a MemoryPointer with .ptr.",

@@ -8,7 +8,7 @@
 
 #include "parts.hpp"
 #include "support/errors.hpp"
-#include "support/gil.hpp"
+#include "support/interruption.hpp"
 
 namespace bascule::python {
 namespace {

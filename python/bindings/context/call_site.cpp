@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "parts.hpp"
-#include "support/gil.hpp"
+#include "support/interruption.hpp"
 #include "support/without_gil.hpp"
 
 namespace bascule::python {
@@ -134,6 +135,20 @@ bool holds_one_tuple(const KnownPlace& place) {
     return known == 1;
 }
 
+/// Looks up a place, or returns an empty one: a launch without a place is better than one that fails. Reading a line does
+/// not raise, except for lack of memory or stack: what is raised there is a signal handler's, and the program gets it.
+template <class LookUp>
+std::invoke_result_t<LookUp> or_no_place(const LookUp& look_up) noexcept {
+    try {
+        return into_python(look_up);
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_MemoryError) && !error.matches(PyExc_RecursionError))
+            keep_for_the_program(error);
+    } catch (const std::exception&) {  // out of memory
+    }
+    return {};
+}
+
 extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
     if (capacity == 0) return;
     *text = '\0';
@@ -141,16 +156,10 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
     if (!thread) return;
     const NoGarbageCollection no_collection;
     const py::error_scope pending_exception;
-    try {
-        const std::string place = find_call().site.place();
-        const std::size_t length = std::min(place.size(), capacity - 1);
-        std::memcpy(text, place.data(), length);
-        text[length] = '\0';
-    } catch (const abi::__forced_unwind&) {  // the interpreter is ending
-        stop_this_thread();
-    } catch (...) {  // unreadable file, or out of memory: the report has no place
-        PyErr_Clear();
-    }
+    const std::string place = or_no_place([]() -> std::string { return find_call().site.place(); });
+    const std::size_t length = std::min(place.size(), capacity - 1);
+    std::memcpy(text, place.data(), length);
+    text[length] = '\0';
 }
 
 }  // namespace
@@ -168,21 +177,13 @@ std::string display_name(const py::handle& file) {
     return py::str(py::module_::import("bascule._places").attr("display")(file)).cast<std::string>();
 }
 
-CallSite current_call() noexcept {
-    try {
-        return find_call();
-    } catch (const std::exception&) {  // launching without a place is better than failing
-    }
-    return {};
-}
+CallSite current_call() noexcept { return or_no_place(&find_call); }
 
 SubscriptSite current_subscript() noexcept {
-    try {
+    return or_no_place([]() -> SubscriptSite {
         const KnownPlace* place = find_place();
-        if (place != nullptr) return {call_at(*place), holds_one_tuple(*place)};
-    } catch (const std::exception&) {  // see above
-    }
-    return {};
+        return place == nullptr ? SubscriptSite{} : SubscriptSite{call_at(*place), holds_one_tuple(*place)};
+    });
 }
 
 void report_call_sites() noexcept {

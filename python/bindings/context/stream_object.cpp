@@ -271,8 +271,9 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
             "launch_host_function", &enqueue_host_function, "function"_a,
             R"(Call `function(*arguments)` when the work enqueued so far has finished; later work waits for it.
 
-The driver calls it in a thread of its own. It must not use the device, nor wait for it. What it raises goes to sys.unraisablehook. On the
-stream of a bascule.Graph it becomes part of the graph, and each launch of the graph calls it.
+The driver calls it in a thread of its own; the emulated device may call it in the main thread, and the program then gets its
+KeyboardInterrupt and SystemExit. Other exceptions go to sys.unraisablehook. It must not use the device, nor wait for it. On the stream of
+a bascule.Graph it becomes part of the graph, and each launch of the graph calls it.
 
 >>> stream.launch_host_function(print, "done"))")
         .def("wait", &wait_for_event, "event"_a,

@@ -117,8 +117,7 @@ void order(const Consumer& consumer, const ArrayObject& array) {
 // --- The other keywords
 
 std::int64_t read_number(py::handle number, const char* option, const char* form) {
-    const auto index =
-        is_integer(number) ? py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr())) : py::object();
+    const py::object index = try_int(number);
     const long long value = index ? PyLong_AsLongLong(index.ptr()) : -1;
     if (!index || PyErr_Occurred() != nullptr) {
         PyErr_Clear();

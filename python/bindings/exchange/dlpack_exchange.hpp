@@ -55,7 +55,7 @@ struct WorkStream {
     }
     dlpack::Tensor tensor;
     if (table.tensor_from_object(object, &tensor) != 0) [[unlikely]] {
-        PyErr_Clear();  // read_exchange asks again
+        clear_exception();  // read_exchange asks again
         return false;
     }
     array.traits = dlpack::traits_of(tensor.dtype);

@@ -161,10 +161,8 @@ bool read_numba_array(PyObject* object, PlainArray& array, Dimensions* shape) {
         if (!error.matches(PyExc_Exception)) throw;
         return false;
     }
-    if (is_plain || PyErr_Occurred() == nullptr) return is_plain;
-    if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw py::error_already_set();
-    PyErr_Clear();
-    return false;
+    if (!is_plain) clear_exception();
+    return is_plain;
 }
 
 }  // namespace bascule::python

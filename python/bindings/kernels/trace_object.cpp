@@ -15,7 +15,7 @@
 
 #include "context/stream_object.hpp"
 #include "parts.hpp"
-#include "support/gil.hpp"
+#include "support/interruption.hpp"
 #include "values/launch_config.hpp"
 
 namespace bascule::python {

@@ -375,7 +375,7 @@ Value read_raw(Reading& reading, PyObject* argument, const Parameter&, Attempt&)
         return {};
     }
     if (const auto bytes = read_bytes(reading, buffer)) return *bytes;
-    PyErr_Clear();
+    clear_exception();
     return {};
 }
 

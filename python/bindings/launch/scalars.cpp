@@ -195,7 +195,7 @@ Bytes bytes_of(PyObject* object) {
     Bytes bytes;
     Py_buffer buffer{};
     if (PyObject_GetBuffer(object, &buffer, PyBUF_FORMAT) != 0) {
-        PyErr_Clear();
+        clear_exception();
         return bytes;
     }
     const bool is_swapped = buffer.format != nullptr && buffer.format[0] == '>';

@@ -25,20 +25,6 @@ template <class Call>
     }
 }
 
-/// Calls into Python from a function that cannot raise. Exceptions go to sys.unraisablehook, with `place` as their
-/// origin. Needs the GIL.
-template <class Call>
-void call_unraisable(const char* place, const Call& call) noexcept {
-    try {
-        try {
-            into_python(call);
-        } catch (py::error_already_set& error) {
-            into_python([&] { error.discard_as_unraisable(place); });
-        }
-    } catch (const std::exception&) {  // out of memory for a report
-    }
-}
-
 /// True if this thread holds the GIL. PyGILState_Check always returns true after a subinterpreter was created.
 inline bool holds_gil() noexcept {
     const PyThreadState* current = attached_thread_state();

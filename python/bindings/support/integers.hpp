@@ -28,13 +28,13 @@ inline py::object try_int(py::handle number) {
     return integer;
 }
 
-/// True for containers of integers: a tuple, a list, a 1-d array, and other objects with a length. False for text.
-inline bool is_several(py::handle object) noexcept {
+/// True for a tuple, a list, a 1-d array, and other objects with a length except text. Throws: as has_attribute.
+inline bool is_several(py::handle object) {
     PyObject* const given = object.ptr();
     if (PyTuple_Check(given) || PyList_Check(given)) return true;
     if (PySequence_Check(given) == 0 || PyUnicode_Check(given) || PyBytes_Check(given)) return false;
     if (PyObject_Length(given) >= 0) return true;
-    PyErr_Clear();  // a 0-d array is a number
+    clear_exception();  // a 0-d array is a number
     return false;
 }
 

@@ -10,8 +10,6 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 
-#include "support/gil.hpp"
-
 namespace bascule::python {
 namespace {
 
@@ -74,12 +72,6 @@ bool is_main_thread() noexcept {
     return PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed);
 }
 
-/// Stores an exception as if a signal handler had raised it.
-void keep_for_the_program(py::error_already_set exception) {
-    raised().emplace(std::move(exception));
-    Py_AddPendingCall(&raise_in_the_program, nullptr);
-}
-
 /// Called by the emulated device in any thread, with no lock held; and by the main thread while it waits for a GPU or
 /// for a compile. Returns 1 if a signal handler raised, so that the wait ends.
 extern "C" int bascule_python_interrupted() noexcept {
@@ -98,15 +90,11 @@ extern "C" int bascule_python_interrupted() noexcept {
     return 1;
 }
 
-/// Errors of the display are not errors of the compilation. Ctrl-C may arrive while it draws.
+/// Errors of the display are not errors of the compilation.
 template <class... Arguments>
 void call_progress(const char* function, const Arguments&... arguments) {
-    try {
-        into_python([&] { return py::module_::import("bascule._progress").attr(function)(arguments...); });
-    } catch (py::error_already_set& error) {
-        if (!error.matches(PyExc_Exception)) return keep_for_the_program(error);
-        error.discard_as_unraisable("bascule._progress");
-    }
+    call_unraisable("bascule._progress",
+                    [&] { py::module_::import("bascule._progress").attr(function)(arguments...); });
 }
 
 /// Most compilations finish before this.
@@ -124,10 +112,9 @@ void hide_compile() {
     const py::error_scope keeps_error;
     progress_is_shown = false;
     // Python code that runs now would get the exception that is meant for the program.
-    std::optional<py::error_already_set> interruption = std::move(raised());
-    raised().reset();
+    const auto interruption = std::exchange(raised(), std::nullopt);
     call_progress("hide");
-    if (interruption) keep_for_the_program(std::move(*interruption));
+    if (interruption) keep_for_the_program(*interruption);
 }
 
 bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds waited) noexcept {
@@ -182,6 +169,13 @@ void run_signal_handlers_while_waiting() {
 void redirect_device_output() {
     const EmulatedFunctions* emulated = Driver::get().emulated_functions();
     if (emulated != nullptr && stdout_is_a_notebooks()) emulated->set_print(&bascule_python_print);
+}
+
+bool keep_for_the_program(const py::error_already_set& exception) noexcept {
+    if (!watches_this_thread()) return false;
+    raised().emplace(exception);
+    Py_AddPendingCall(&raise_in_the_program, nullptr);
+    return true;
 }
 
 void end_of_program() noexcept { is_ending = true; }

@@ -6,6 +6,8 @@
 
 #include <bascule/runtime/services.hpp>
 
+#include "support/gil.hpp"
+
 namespace bascule::python {
 
 /// Runs Python's signal handlers while the main thread waits for the device. If a handler raises (KeyboardInterrupt),
@@ -27,6 +29,26 @@ void redirect_device_output();
 /// Raises the exception of a signal handler that ran during the call that is ending, with `note` added. Returns false
 /// without an exception. Needs the GIL. If this is not called, the interpreter raises the exception soon.
 bool raise_interruption(const std::string& note);
+
+/// Keeps an exception that the program did not expect, and raises it there as soon as possible. Python runs signal
+/// handlers in any Python code of the main thread, so what they raise may appear in code that Bascule calls for itself.
+/// Returns false in other threads, where no handler runs, and while the interpreter is finalizing. Needs the GIL.
+bool keep_for_the_program(const py::error_already_set& exception) noexcept;
+
+/// Calls Python code for Bascule itself, from a function that cannot raise. Exceptions go to sys.unraisablehook, with
+/// `place` as their origin; but the program gets those that are no Exception, such as KeyboardInterrupt. Needs the GIL.
+template <class Call>
+void call_unraisable(const char* place, const Call& call) noexcept {
+    try {
+        try {
+            into_python(call);
+        } catch (py::error_already_set& error) {
+            if (!error.matches(PyExc_Exception) && keep_for_the_program(error)) return;
+            into_python([&] { error.discard_as_unraisable(place); });
+        }
+    } catch (const std::exception&) {  // out of memory for a report
+    }
+}
 
 /// Notes that the interpreter is about to end. From now on only the main thread and daemon threads exist.
 void end_of_program() noexcept;

@@ -10,8 +10,7 @@ namespace bascule::python {
 std::string safe_repr(PyObject* object) {
     const auto text = py::reinterpret_steal<py::object>(PyObject_Repr(object));
     if (!text) {
-        if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw py::error_already_set();
-        PyErr_Clear();
+        clear_exception();
         return fmt::format("<a {}>", Py_TYPE(object)->tp_name);
     }
     return shortened(escaped(text.ptr()));

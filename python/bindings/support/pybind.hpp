@@ -20,6 +20,13 @@ Object owned(PyObject* reference) {
     return py::reinterpret_steal<Object>(reference);
 }
 
+/// Clears Python's error, if any, which an object of the program raised. Throws it if it is no Exception, such as
+/// KeyboardInterrupt: a signal handler may raise that in any Python code.
+inline void clear_exception() {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
+    PyErr_Clear();
+}
+
 /// Makes a str. Returns null with MemoryError set if out of memory.
 inline PyObject* new_text(std::string_view text) {
     return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
