@@ -187,4 +187,4 @@ def test_a_signal_ends_a_wait_for_room_in_the_queue_of_a_stream(operation, nodes
     """A driver waits inside the call that finds its queue full, where no signal can end it, so Bascule waits before."""
     program = FULL_QUEUE.replace("OPERATION", operation).replace("NODES", str(nodes))
     limits = {"BASCULE_EMULATED_SCHEDULE": "threads", "BASCULE_EMULATED_TIMEOUT": "inf"}
-    assert prints(program, timeout=30, **limits) == "interrupted\n" * 3
+    assert prints(program, timeout=60, **limits) == "interrupted\n" * 3
