@@ -63,7 +63,7 @@ std::uint64_t address_of(const py::object& value) {
     const bool is_float = PyFloat_Check(number.ptr());
     const auto integer = py::reinterpret_steal<py::object>(is_float ? nullptr : PyNumber_Long(number.ptr()));
     if (!integer) {
-        if (!is_float) clear_exception();
+        clear_exception();
         reject_field(ErrorKind::type, "allocator",
                      "the allocator returned an object of type {} where an address was expected: an integer, "
                      "a Buffer with .handle, or a MemoryPointer with .ptr.",

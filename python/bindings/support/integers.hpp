@@ -28,7 +28,8 @@ inline py::object try_int(py::handle number) {
     return integer;
 }
 
-/// True for a tuple, a list, a 1-d array, and other objects with a length except text. Throws: as has_attribute.
+/// True for what has a length (a tuple, a list, a 1-d array), except text. Throws: what `__len__` raises, unless it is
+/// an Exception.
 inline bool is_several(py::handle object) {
     PyObject* const given = object.ptr();
     if (PyTuple_Check(given) || PyList_Check(given)) return true;

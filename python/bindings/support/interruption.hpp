@@ -30,9 +30,8 @@ void redirect_device_output();
 /// without an exception. Needs the GIL. If this is not called, the interpreter raises the exception soon.
 bool raise_interruption(const std::string& note);
 
-/// Keeps an exception that the program did not expect, and raises it there as soon as possible. Python runs signal
-/// handlers in any Python code of the main thread, so what they raise may appear in code that Bascule calls for itself.
-/// Returns false in other threads, where no handler runs, and while the interpreter is finalizing. Needs the GIL.
+/// Raises the exception in the program as soon as possible, for code that Bascule calls itself: Python runs signal handlers
+/// in any code of the main thread. Returns false in other threads and while the interpreter is finalizing. Needs the GIL.
 bool keep_for_the_program(const py::error_already_set& exception) noexcept;
 
 /// Calls Python code for Bascule itself, from a function that cannot raise. Exceptions go to sys.unraisablehook, with

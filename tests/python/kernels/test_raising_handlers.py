@@ -23,7 +23,7 @@ SOURCE = "__global__ void increment(int* p) { p[threadIdx.x] += 1; }"
 
 
 class TooLate(Exception):  # noqa: N818 - named as in a program
-    """What handlers of time limits raise is often an Exception."""
+    """Handlers of time limits often raise an Exception of their own."""
 
 
 @pytest.fixture(params=[KeyboardInterrupt, SystemExit, TooLate])
